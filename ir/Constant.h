@@ -1,0 +1,99 @@
+//===- Constant.h - tensor literals and weights --------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_IR_CONSTANT_H
+#define TENON_IR_CONSTANT_H
+
+#include "ir/Type.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace tenon::ir {
+
+/// The contents of a constant. Immutable and shared: a weight used by ten nodes
+/// is one Constant, and a memory-mapped weight's bytes stay in the file's pages
+/// (`owner` keeps the mapping alive).
+class Constant {
+public:
+  enum class Form : uint8_t {
+    Dense,  ///< `bytes` holds every element, packed, little-endian
+    Splat,  ///< `bytes` holds one element
+    Iota,   ///< element i is i; no bytes
+    Random, ///< uniform in [-1, 1) (integers: [0, 256), bool: a coin), from
+            ///< `seed`, element by element; no bytes
+  };
+
+  static std::shared_ptr<const Constant>
+  dense(ElementType element, llvm::ArrayRef<int64_t> shape,
+        llvm::ArrayRef<uint8_t> bytes, std::shared_ptr<const void> owner,
+        llvm::StringRef name = "");
+  /// Copies \p bytes.
+  static std::shared_ptr<const Constant> copy(ElementType element,
+                                              llvm::ArrayRef<int64_t> shape,
+                                              llvm::ArrayRef<uint8_t> bytes,
+                                              llvm::StringRef name = "");
+  static std::shared_ptr<const Constant>
+  splat(ElementType element, llvm::ArrayRef<int64_t> shape, double value);
+  static std::shared_ptr<const Constant> ints(llvm::ArrayRef<int64_t> values);
+  static std::shared_ptr<const Constant> scalar(ElementType element,
+                                                double value);
+  static std::shared_ptr<const Constant>
+  generated(Form form, ElementType element, llvm::ArrayRef<int64_t> shape,
+            uint64_t seed);
+
+  Form form() const { return kind; }
+  ElementType element() const { return elementType; }
+  llvm::ArrayRef<int64_t> shape() const { return dims; }
+  uint64_t numElements() const { return count; }
+  uint64_t seed() const { return randomSeed; }
+  /// The raw bytes of Dense (all) and Splat (one element).
+  llvm::ArrayRef<uint8_t> bytes() const { return data; }
+  /// The weight's name in the model, for dumps; may be empty.
+  llvm::StringRef name() const { return label; }
+
+  /// Element \p i (row-major) as a double or an integer, whatever the form and
+  /// type. Integers above 2^53 are exact only through intAt.
+  double floatAt(uint64_t i) const;
+  int64_t intAt(uint64_t i) const;
+  /// All bytes, expanding the other forms.
+  std::vector<uint8_t> materialize() const;
+  /// The one value that every element has, bit for bit, if so (looks at the
+  /// bytes of small Dense constants too).
+  std::optional<double> splatValue() const;
+  /// Equal type, shape and contents.
+  bool equals(const Constant &other) const;
+  /// A hash of type, shape and contents, the same in every run.
+  uint64_t contentHash() const;
+
+private:
+  Form kind = Form::Dense;
+  ElementType elementType = ElementType::F32;
+  llvm::SmallVector<int64_t, 4> dims;
+  uint64_t count = 0, randomSeed = 0;
+  llvm::ArrayRef<uint8_t> data;
+  std::shared_ptr<const void> owner;
+  std::string label;
+};
+
+using ConstantRef = std::shared_ptr<const Constant>;
+
+/// Reads element \p index of packed storage of \p type as a double (f16, bf16,
+/// f8, 4-bit ... included) and writes one (rounding to nearest even).
+double loadElement(ElementType type, const uint8_t *bytes, uint64_t index);
+void storeElement(ElementType type, uint8_t *bytes, uint64_t index,
+                  double value);
+/// The same for integers and bool, exact for 64 bits.
+int64_t loadInteger(ElementType type, const uint8_t *bytes, uint64_t index);
+void storeInteger(ElementType type, uint8_t *bytes, uint64_t index,
+                  int64_t value);
+
+} // namespace tenon::ir
+
+#endif // TENON_IR_CONSTANT_H
