@@ -73,9 +73,9 @@ struct View {
 /// How a weight's elements lie in the artifact.
 enum class WeightLayout : uint8_t {
   RowMajor, ///< as in the constant
-  /// A matmul's B[..., K, N], packed for the f32 GEMM: for each batch, panels
-  /// of 16 columns, each K rows of 16 contiguous elements, the last panel
-  /// filled up with zeros.
+  /// One or more matrices B[k, n], packed for the f32 GEMM: for each batch,
+  /// panels of 16 columns, each k rows of 16 contiguous elements, the last
+  /// panel filled up with zeros.
   Panels16,
 };
 llvm::StringRef layoutName(WeightLayout layout); ///< "row-major", "panels16"
@@ -83,13 +83,16 @@ llvm::StringRef layoutName(WeightLayout layout); ///< "row-major", "panels16"
 struct Weight {
   ir::ConstantRef value;
   WeightLayout layout = WeightLayout::RowMajor;
-  /// Bytes as stored in `layout`.
+  /// Panels16: element (b, i, j) is the constant's element number
+  /// offset + b * batchStride + i * rowStride + j * columnStride.
+  struct Matrix {
+    int64_t batch = 1, k = 0, n = 0;
+    int64_t offset = 0, batchStride = 0, rowStride = 0, columnStride = 0;
+    bool operator==(const Matrix &) const = default;
+  } matrix;
+  /// Bytes as stored in `layout`. codegen/plan/Weights.h writes them.
   uint64_t bytes = 0;
 };
-
-/// Writes \p weight as it is stored; \p out has `weight.bytes` bytes. Reads the
-/// constant element by element, so mapped weights are never copied as a whole.
-void storeWeight(const Weight &weight, llvm::MutableArrayRef<uint8_t> out);
 
 /// A function of scalars: an epilogue, or what a loop kernel computes for each
 /// index. Values are numbered: arguments first, then one for each node.
