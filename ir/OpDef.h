@@ -63,7 +63,9 @@ using InferFn = llvm::Error (*)(const OpView &op, InferContext &context);
 
 /// What the reference evaluator of an op gets. Results have their final types
 /// and shapes (from the op's type under `env`) unless the op defines symbols;
-/// then the function resizes the result and binds them.
+/// then the function resizes the result and binds them. Shapes are to be read
+/// off the tensors, not the op's types: elementwise ops inside a region also run
+/// on whole tensors. The operands are checked to broadcast to the results.
 struct EvalContext {
   const Op &op;
   llvm::ArrayRef<const Tensor *> operands; ///< null where left out

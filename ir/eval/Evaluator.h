@@ -24,8 +24,9 @@ evaluate(const Func &func, llvm::ArrayRef<Tensor> inputs,
          llvm::function_ref<void(const Op &, llvm::ArrayRef<Tensor>)> observe =
              nullptr);
 
-/// Evaluates one scalar region (a map's body, an epilogue) for scalars given as
-/// rank-0 tensors.
+/// Evaluates one scalar region (a map's body, an epilogue). Its ops are all
+/// elementwise, so the arguments may be whole tensors: they broadcast as NumPy
+/// does, and each op runs once over the broadcast of its operands.
 llvm::Expected<std::vector<Tensor>>
 evaluateRegion(const Block &region, std::vector<Tensor> arguments);
 
