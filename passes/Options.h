@@ -1,0 +1,51 @@
+//===- Options.h - what a user may ask of the passes ---------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_PASSES_OPTIONS_H
+#define TENON_PASSES_OPTIONS_H
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tenon::passes {
+
+/// Filled from the command line by `tenon` and `tenon-opt`; see
+/// passes/CommandLine.h for the flags.
+struct PassOptions {
+  /// --dump-after=PASS|all: print the IR after these passes where they changed
+  /// it (a stage's name: after its last pass).
+  std::vector<std::string> dumpAfter;
+  /// --stop-after=STAGE|PASS: run nothing behind it. "" is off.
+  std::string stopAfter;
+  /// --explain=PASS: print what the pass tried and why it did not apply.
+  std::string explain;
+  /// --remarks=FILE: write remarks as JSON (or YAML when FILE ends so).
+  std::string remarksFile;
+  /// --require-fused=attention:12,layer_norm:25: kinds with the least number of
+  /// ops in the final IR.
+  std::vector<std::pair<std::string, unsigned>> requireFused;
+  /// --rewrite-limit=N: the first N rewrites are done and no more.
+  uint64_t rewriteLimit = UINT64_MAX;
+  /// --timing: print the time of each pass.
+  bool timing = false;
+  /// --verify-numerics: evaluate before and after each pass and compare.
+  bool verifyNumerics = false;
+  /// Verify after each pass that changed something.
+  bool verify = true;
+  /// Check that a pass says the truth about changes and that the text form
+  /// round-trips. On in checked builds.
+#ifdef NDEBUG
+  bool paranoid = false;
+#else
+  bool paranoid = true;
+#endif
+};
+
+} // namespace tenon::passes
+
+#endif // TENON_PASSES_OPTIONS_H
