@@ -1,0 +1,187 @@
+//===- gemm.h - matmul by a constant, packed operand ----------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// C[..., M, N] = epilogue(A[..., M, K] * B[K, N]) in f32, B a constant that
+/// was packed when the model was compiled.
+///
+///   entry   tn::gemm<Cfg, Epilogue>(args)
+///
+///   Cfg     static constexpr int64_t N, K   the sizes of B; both >= 0
+///           static constexpr int rank       rank of A, C and the epilogue's
+///                                           operands; at least 2
+///           using Operands = tn::types<...> element types of the epilogue's
+///                                           operands: float or tn_bool each
+///
+///   views   0              A    f32, last dimension contiguous
+///           1              B    packed (gemm_pack.h); only `data` is read
+///           2, 3, ...           epilogue operands (epilogue.h)
+///           last           C    f32, last dimension contiguous
+///   params  what the epilogue reads with tn::param
+///   scratch none
+///
+/// Shapes: leading dimensions of A and C are equal. They are merged into rows
+/// where all strides allow, which is the fast case; otherwise each outer index
+/// is a product of its own. Any M, including 0. Operands need no alignment
+/// (B: 64 bytes is faster). C may not overlap A or B; it may be the same memory
+/// as a `load_full` operand with the same strides.
+///
+/// Numerics: f32 accumulation, one chain of fused multiply-adds per element in
+/// order of k (the generic form rounds products too).
+///
+/// Work is cut into tiles of 32 columns (AVX2, generic: 16) by up to 14 (6, 2)
+/// rows. A thread takes a range of column tiles and of row tiles; within it, as
+/// many rows of A as fit in half the L2 cache meet one column tile of B after
+/// another, so B is read from memory once for each such block of rows, and the
+/// next tile of B is prefetched meanwhile. A product of few rows is bound by
+/// reading B once.
+///
+//===----------------------------------------------------------------------===//
+#ifndef TENON_KERNELS_CPU_GEMM_H
+#define TENON_KERNELS_CPU_GEMM_H
+
+#include "kernels/cpu/epilogue.h"
+#include "kernels/cpu/micro.h"
+
+namespace tn {
+inline namespace TN_FORM {
+
+/// The part of a grid of row tiles x column tiles that a thread computes.
+struct GridShare {
+  Range rows, columns;
+};
+
+/// Splits the grid so that the greatest share is least; among equals, by
+/// columns rather than rows, so that each thread reads its own part of B.
+inline GridShare share_grid(int64_t row_tiles, int64_t column_tiles,
+                            int64_t thread, int64_t threads) {
+  int64_t best = INT64_MAX, across = 1;
+  for (int64_t c = threads; c >= 1; --c) {
+    int64_t cost = ceil_div(column_tiles, c) * ceil_div(row_tiles, threads / c);
+    if (cost < best) {
+      best = cost;
+      across = c;
+    }
+  }
+  int64_t down = threads / across;
+  if (thread >= across * down)
+    return {{0, 0}, {0, 0}};
+  return {share(row_tiles, 1, thread / across, down),
+          share(column_tiles, 1, thread % across, across)};
+}
+
+/// The rows [begin, end) of tile `t` when m rows are cut into `tiles` of nearly
+/// equal height.
+TN_FN Range row_tile(int64_t m, int64_t tiles, int64_t t) {
+  return share(m, 1, t, tiles);
+}
+
+/// One product C[m, n] = epilogue(A[m, k] * B) with plain row strides.
+struct Gemm {
+  const float *a;
+  int64_t lda;
+  const float *b; ///< packed
+  float *c;
+  int64_t ldc;
+  int64_t m, n, k;
+
+  TN_FN const float *panel(int64_t column) const {
+    return b + column / panel_columns * panel_columns * k;
+  }
+
+  /// The panels of column tile `x`. Where the last tile has one panel too few,
+  /// it reads its first one again and the result is dropped.
+  TN_FN void panels(int64_t x, const float *(&p)[tile_panels]) const {
+    for (int i = 0; i < tile_panels; ++i) {
+      int64_t column = x * tile_columns + i * panel_columns;
+      p[i] = panel(column < n ? column : x * tile_columns);
+    }
+  }
+
+  /// Row tiles `rows` of `row_tiles`, column tiles `columns`.
+  template <class Epilogue>
+  void run(Range rows, int64_t row_tiles, Range columns,
+           EpilogueArgs &e) const {
+    constexpr int64_t l2_floats = 3 << 16; // 768 KB of A
+    int64_t block = max_of(1, l2_floats / (tile_rows * max_of(k, 1)));
+    for (int64_t r = rows.begin; r < rows.end; r += block)
+      for (int64_t x = columns.begin; x < columns.end; ++x)
+        run_column<Epilogue>({r, min_of(r + block, rows.end)}, row_tiles, x,
+                             x + 1 < columns.end ? x + 1 : columns.begin, e);
+  }
+
+  /// One column tile against a block of row tiles; `next` is the column tile to
+  /// prefetch meanwhile.
+  template <class Epilogue>
+  TN_FN void run_column(Range rows, int64_t row_tiles, int64_t x, int64_t next,
+                        EpilogueArgs &e) const {
+    alignas(64) float sums[tile_rows * tile_columns];
+    int64_t col = x * tile_columns, width = min_of(tile_columns, n - col);
+    Tile t;
+    t.lda = lda;
+    t.k = k;
+    t.accumulate = false;
+    panels(x, t.b);
+    panels(next, t.next);
+    for (int64_t r = rows.begin; r < rows.end; ++r) {
+      Range at = row_tile(m, row_tiles, r);
+      float *out = c + at.begin * ldc + col;
+      t.a = a + at.begin * lda;
+      bool direct = same_type<Epilogue, Identity> && width == tile_columns;
+      t.c = direct ? out : sums;
+      t.ldc = direct ? ldc : tile_columns;
+      micro_tile(at.end - at.begin, t);
+      if (!direct)
+        finish_tile<Epilogue>(sums, tile_columns, out, ldc, at.end - at.begin,
+                              width, at.begin, col, e);
+      for (const float *&p : t.next)
+        p = nullptr;
+    }
+  }
+};
+
+template <class Cfg, class Epilogue = Identity> void gemm(const tn_args *args) {
+  constexpr int operands = Cfg::Operands::count, count = 2 + operands;
+  static_assert(operands <= max_epilogue && Cfg::rank >= 2);
+  const tn_view *v = args->views;
+  int which[count] = {0, 2 + operands};
+  for (int i = 0; i < operands; ++i)
+    which[2 + i] = 2 + i;
+  Space<count> s =
+      space_of<count>(v, which, v[2 + operands].shape, Cfg::rank - 1);
+
+  int64_t m = s.shape[s.rank - 1], outer = s.count(s.rank - 1);
+  if (m == 0 || Cfg::N == 0)
+    return;
+  int64_t row_tiles = ceil_div(m, tile_rows);
+  GridShare mine = share_grid(outer * row_tiles, ceil_div(Cfg::N, tile_columns),
+                              args->thread, args->threads);
+  EpilogueArgs e;
+  e.params = args->params;
+  for (int64_t r = mine.rows.begin; r < mine.rows.end;) {
+    int64_t index = r / row_tiles, first = r - index * row_tiles;
+    int64_t last = min_of(row_tiles, first + mine.rows.end - r);
+    int64_t offset[count];
+    s.locate(index, s.rank - 1, offset);
+    set_operands<typename Cfg::Operands>(e, v + 2, s, 2, offset, Cfg::rank);
+    Gemm g = {(const float *)v[0].data + offset[0],
+              s.stride[0][s.rank - 1],
+              (const float *)v[1].data,
+              (float *)v[2 + operands].data + offset[1],
+              s.stride[1][s.rank - 1],
+              m,
+              Cfg::N,
+              Cfg::K};
+    g.run<Epilogue>({first, last}, row_tiles, mine.columns, e);
+    r += last - first;
+  }
+}
+
+} // namespace TN_FORM
+} // namespace tn
+
+#endif // TENON_KERNELS_CPU_GEMM_H

@@ -1,0 +1,118 @@
+//===- micro.h - the register-tiled product that matmuls are made of ------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// C[rows, tile_columns] (+)= A[rows, K] * B[K, tile_columns] with all of C in
+/// registers. B lies in *panels* of 16 columns, [K][16] each; a tile is as wide
+/// as one or two panels and up to `tile_rows` high:
+///
+///   AVX-512  14 x 32   28 accumulators, 2 of B, 1 broadcast of A
+///   AVX2      6 x 16   12 accumulators, 2 of B, 1 broadcast
+///   generic   2 x 16    8 accumulators, 4 of B, 1 broadcast
+///
+/// A has contiguous rows at any distance: broadcasts read it in place, since
+/// packing it was measured not to pay. Every element of C is one chain of fused
+/// multiply-adds in order of k, whatever the height of the tile, so results do
+/// not depend on how rows are cut into tiles.
+///
+//===----------------------------------------------------------------------===//
+#ifndef TENON_KERNELS_CPU_MICRO_H
+#define TENON_KERNELS_CPU_MICRO_H
+
+#include "kernels/cpu/gemm_pack.h"
+#include "kernels/cpu/vec.h"
+
+namespace tn {
+inline namespace TN_FORM {
+
+#if defined(TN_AVX512)
+inline constexpr int tile_rows = 14, tile_panels = 2;
+#elif defined(TN_AVX2)
+inline constexpr int tile_rows = 6, tile_panels = 1;
+#else
+inline constexpr int tile_rows = 2, tile_panels = 1;
+#endif
+inline constexpr int tile_columns = tile_panels * panel_columns;
+
+/// The operands of one tile.
+struct Tile {
+  const float *a; ///< [rows][K], rows `lda` apart
+  int64_t lda;
+  const float *b[tile_panels]; ///< panels [K][16]
+  int64_t k;
+  float *c; ///< [rows][tile_columns], rows `ldc` apart
+  int64_t ldc;
+  bool accumulate; ///< add to C instead of writing it
+  /// What the caller will need next, fetched into the L2 cache along the way, a
+  /// cache line of each panel per step of k; null for nothing.
+  const float *next[tile_panels];
+};
+
+template <int Rows> __attribute__((noinline)) void micro(const Tile &t) {
+  constexpr int vectors = tile_columns / vf::width;
+  constexpr int per_panel = panel_columns / vf::width;
+  vf acc[Rows][vectors];
+  TN_UNROLL
+  for (int i = 0; i < Rows; ++i) {
+    TN_UNROLL
+    for (int j = 0; j < vectors; ++j)
+      acc[i][j] = vf(0);
+  }
+  if (t.accumulate) {
+    TN_UNROLL
+    for (int i = 0; i < Rows; ++i) {
+      TN_UNROLL
+      for (int j = 0; j < vectors; ++j)
+        acc[i][j] = load(t.c + i * t.ldc + j * vf::width);
+    }
+  }
+  const float *a = t.a;
+  const int64_t lda = t.lda, k = t.k;
+  const float *b[tile_panels], *next[tile_panels];
+  TN_UNROLL
+  for (int p = 0; p < tile_panels; ++p) {
+    b[p] = t.b[p];
+    next[p] = t.next[p] ? t.next[p] : t.b[p];
+  }
+  for (int64_t x = 0; x < k; ++x) {
+    vf row[vectors];
+    TN_UNROLL
+    for (int j = 0; j < vectors; ++j)
+      row[j] = load(b[j / per_panel] + x * panel_columns +
+                    j % per_panel * vf::width);
+    TN_UNROLL
+    for (int p = 0; p < tile_panels; ++p)
+      __builtin_prefetch(next[p] + x * panel_columns, 0, 2);
+    TN_UNROLL
+    for (int i = 0; i < Rows; ++i) {
+      vf left = vf(a[i * lda + x]);
+      TN_UNROLL
+      for (int j = 0; j < vectors; ++j)
+        acc[i][j] = fma(left, row[j], acc[i][j]);
+    }
+  }
+  TN_UNROLL
+  for (int i = 0; i < Rows; ++i) {
+    TN_UNROLL
+    for (int j = 0; j < vectors; ++j)
+      store(t.c + i * t.ldc + j * vf::width, acc[i][j]);
+  }
+}
+
+/// `micro<rows>` for 1 <= rows <= Rows.
+template <int Rows = tile_rows>
+TN_FN void micro_tile(int64_t rows, const Tile &t) {
+  if (rows == Rows)
+    return micro<Rows>(t);
+  if constexpr (Rows > 1)
+    micro_tile<Rows - 1>(rows, t);
+}
+
+} // namespace TN_FORM
+} // namespace tn
+
+#endif // TENON_KERNELS_CPU_MICRO_H
