@@ -33,6 +33,7 @@
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 
 namespace tenon::ir {
 

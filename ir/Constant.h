@@ -11,9 +11,12 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace tenon::ir {
 
@@ -41,6 +44,10 @@ public:
                                               llvm::StringRef name = "");
   static std::shared_ptr<const Constant>
   splat(ElementType element, llvm::ArrayRef<int64_t> shape, double value);
+  /// As `splat`, from the bytes of one element: exact for any value.
+  static std::shared_ptr<const Constant>
+  splatBytes(ElementType element, llvm::ArrayRef<int64_t> shape,
+             llvm::ArrayRef<uint8_t> bytes);
   static std::shared_ptr<const Constant> ints(llvm::ArrayRef<int64_t> values);
   static std::shared_ptr<const Constant> scalar(ElementType element,
                                                 double value);
@@ -64,8 +71,11 @@ public:
   int64_t intAt(uint64_t i) const;
   /// All bytes, expanding the other forms.
   std::vector<uint8_t> materialize() const;
+  /// Writes elements first..first+n-1 to \p out, packed; \p first must be even
+  /// (a multiple of 4) for 4-bit (2-bit) types.
+  void read(uint64_t first, uint64_t n, uint8_t *out) const;
   /// The one value that every element has, bit for bit, if so (looks at the
-  /// bytes of small Dense constants too).
+  /// bytes of small Dense constants too). nullopt if a double cannot hold it.
   std::optional<double> splatValue() const;
   /// Equal type, shape and contents.
   bool equals(const Constant &other) const;
@@ -73,6 +83,10 @@ public:
   uint64_t contentHash() const;
 
 private:
+  Constant() = default;
+  static std::shared_ptr<Constant> make(Form form, ElementType element,
+                                        llvm::ArrayRef<int64_t> shape);
+  bool elementsEqual(const Constant &other) const;
   Form kind = Form::Dense;
   ElementType elementType = ElementType::F32;
   llvm::SmallVector<int64_t, 4> dims;
@@ -80,12 +94,20 @@ private:
   llvm::ArrayRef<uint8_t> data;
   std::shared_ptr<const void> owner;
   std::string label;
+  mutable std::atomic<uint64_t> cachedHash{0};
 };
 
 using ConstantRef = std::shared_ptr<const Constant>;
 
+/// The product of \p shape; nullopt if an entry is negative or on overflow.
+std::optional<uint64_t> elementCount(llvm::ArrayRef<int64_t> shape);
+/// The largest finite value of a floating-point type (448 for f8e4m3fn).
+double maxFinite(ElementType type);
+
 /// Reads element \p index of packed storage of \p type as a double (f16, bf16,
-/// f8, 4-bit ... included) and writes one (rounding to nearest even).
+/// f8, 4-bit ... included) and writes one: floats round to nearest even (beyond
+/// the largest finite value to infinity, else to NaN where the type has one,
+/// else to that value), integers truncate and wrap, NaN gives 0.
 double loadElement(ElementType type, const uint8_t *bytes, uint64_t index);
 void storeElement(ElementType type, uint8_t *bytes, uint64_t index,
                   double value);

@@ -19,6 +19,7 @@
 namespace tenon::ir {
 
 struct DimNode;
+struct DimPool;
 
 /// Functions that stay as atoms inside a polynomial when they don't simplify.
 enum class DimFunc : uint8_t {
@@ -38,7 +39,13 @@ enum class DimFunc : uint8_t {
 /// by address. A value type, cheap to copy; thread-safe.
 ///
 /// Symbols stand for sizes and are never negative; expressions may be (a
-/// Trilu offset, a slice start).
+/// Trilu offset, a slice start). Rules assume that an expression has a value:
+/// no divisor is 0 and broadcast operands agree.
+///
+/// A coefficient outside 64 bits, or an expression larger than any model's
+/// (see DimImpl.h), makes the one expression `overflow()`. It swallows what it
+/// is combined with, never evaluates and is refused wherever ops are made, so
+/// that a hostile file gives an error and neither a crash nor a wrapped size.
 class Dim {
 public:
   Dim() : Dim(int64_t(0)) {}
@@ -46,6 +53,9 @@ public:
   /// A named symbol. Any text is allowed; what is not an identifier prints in
   /// quotes.
   static Dim symbol(llvm::StringRef name);
+
+  static Dim overflow();
+  bool isOverflow() const;
 
   std::optional<int64_t> constant() const;
   bool isConstant(int64_t value) const { return constant() == value; }
@@ -73,6 +83,9 @@ public:
 
   /// Whether the value is provably >= \p bound for all non-negative symbols.
   bool isAtLeast(int64_t bound) const;
+  /// Inclusive bounds by interval arithmetic over non-negative symbols.
+  std::optional<int64_t> lowerBound() const;
+  std::optional<int64_t> upperBound() const;
 
   using Env = llvm::function_ref<std::optional<int64_t>(llvm::StringRef)>;
   /// The value under \p env; nullopt when a symbol is unbound, on overflow or
@@ -81,6 +94,7 @@ public:
   /// Every symbol replaced by what \p map returns for it (nullopt keeps it).
   Dim substitute(
       llvm::function_ref<std::optional<Dim>(llvm::StringRef)> map) const;
+  /// Calls \p visit once for each symbol, in the order of printing.
   void collectSymbols(llvm::function_ref<void(llvm::StringRef)> visit) const;
 
   /// The polynomial, for code that lowers or pattern-matches expressions: a sum
@@ -104,7 +118,12 @@ public:
   void print(llvm::raw_ostream &os) const;
 
 private:
-  explicit Dim(const DimNode *node) : node(node) {}
+  friend struct DimNode;
+  friend struct DimPool;
+  /// Named, because a pointer constructor would make `Dim(0)` ambiguous.
+  static Dim fromNode(const DimNode *node);
+  struct FromNode {};
+  Dim(FromNode, const DimNode *node) : node(node) {}
   const DimNode *node;
 };
 
@@ -113,6 +132,9 @@ llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Dim dim);
 /// Parses `past + 2 * seq`, `floordiv(n, 2)`, `"odd name"`; nullopt when it is
 /// not a well-formed expression. Depth is limited.
 std::optional<Dim> parseDim(llvm::StringRef text);
+/// Takes the longest expression off the front of \p text. When there is none,
+/// returns nullopt with \p text at the place that is wrong.
+std::optional<Dim> parseDimPrefix(llvm::StringRef &text);
 
 } // namespace tenon::ir
 

@@ -12,10 +12,11 @@
 #include "ir/Type.h"
 #include "ir/support/Location.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/iterator_range.h"
+#include <cassert>
 #include <list>
 #include <memory>
 #include <string>
@@ -62,6 +63,7 @@ public:
 private:
   friend class Op;
   friend class Block;
+  void removeUse(Use use);
   Op *definingOp = nullptr;
   Block *ownerBlock = nullptr;
   unsigned number = 0;
@@ -123,7 +125,9 @@ public:
 
 private:
   friend class Block;
-  friend class Builder;
+  friend class Value;
+  void addUse(unsigned i);
+  void removeUse(unsigned i);
   Op(OpKind kind, std::unique_ptr<Attrs> attrs);
   OpKind opKind;
   llvm::SmallVector<Value *, 4> operandList;
@@ -203,12 +207,21 @@ public:
 
 private:
   friend class Op;
+  void place(Op *op, std::list<std::unique_ptr<Op>>::iterator position) const;
   void renumber() const;
+  void dropReferences();
   std::list<std::unique_ptr<Op>> ops;
   std::vector<std::unique_ptr<Value>> arguments;
   Op *parentOp;
   mutable bool ordered = false;
 };
+
+/// From a value to its copy.
+using ValueMap = llvm::DenseMap<const Value *, Value *>;
+/// Appends copies of \p from's ops to \p to; arguments too, unless \p map has
+/// copies of them already. Operands that are not in \p map stay as they are
+/// (values from outside). Adds every value of \p from to \p map.
+void cloneBlock(const Block &from, Block &to, ValueMap &map);
 
 /// A named input or output of a function.
 struct Port {

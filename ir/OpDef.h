@@ -109,6 +109,11 @@ llvm::ArrayRef<PortSpec> resultSpecs(OpKind kind);
 /// The name of operand \p i for messages: "a", "rest #2".
 std::string operandName(OpKind kind, unsigned i);
 
+/// Checks the number of operands against the spec, that required ones are
+/// there, that the attributes are this kind's, runs the op's inference and
+/// refuses results with dimensions that overflow. Inference functions may rely
+/// on the first three. Everything that makes or checks ops goes through here.
+llvm::Error infer(const OpView &op, InferContext &context);
 /// Infers from an existing op's operands and attributes.
 llvm::Error inferOp(const Op &op, InferContext &context);
 
