@@ -1,0 +1,54 @@
+//===- NormRules.cpp - what layer norm and RMS norm share ----------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/fusion/NormRules.h"
+
+using namespace tenon;
+using namespace tenon::ir;
+
+Pattern passes::dividedByRoot(Pattern numerator, Pattern variance,
+                              double &epsilon) {
+  Pattern sum = m_Add(variance, m_Splat(epsilon));
+  return m_AnyOf(m_Div(numerator, m_Sqrt(sum)), m_Mul(numerator, m_Rsqrt(sum)),
+                 m_Mul(numerator, m_Reciprocal(m_Sqrt(sum))),
+                 m_Mul(numerator, m_Div(m_Splat(1), m_Sqrt(sum))));
+}
+
+Pattern passes::squareOf(Value *&x) {
+  return m_AnyOf(m_Mul(m_Val(x), m_Val(x)), m_Pow(m_Val(x), m_Splat(2)));
+}
+
+std::optional<std::string> passes::notTrailing(const Op &mean) {
+  const auto &attrs = mean.attrs<ReduceAttrs>();
+  if (!attrs.keepdims)
+    return "the mean does not keep its dimensions";
+  int64_t rank = mean.operand(0)->rank();
+  for (auto [i, axis] : llvm::enumerate(attrs.axes))
+    if (axis != rank - int64_t(attrs.axes.size()) + int64_t(i))
+      return "the mean is not over the last dimensions";
+  if (attrs.axes.empty())
+    return "the mean is over no dimension";
+  return std::nullopt;
+}
+
+bool passes::isNormParameter(Value *value, ShapeRef normalised) {
+  ShapeRef shape = value->shape();
+  if (shape.size() < normalised.size() ||
+      shape.take_back(normalised.size()) != normalised)
+    return false;
+  return llvm::all_of(shape.drop_back(normalised.size()),
+                      [](Dim dim) { return dim.isConstant(1); });
+}
+
+Value *passes::asNormParameter(Value *value, ShapeRef normalised,
+                               Builder &builder) {
+  if (value->rank() == normalised.size())
+    return value;
+  ShapeAttrs attrs;
+  attrs.shape.assign(normalised.begin(), normalised.end());
+  return builder.buildReshape({value}, attrs);
+}
