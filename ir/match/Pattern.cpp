@@ -508,7 +508,7 @@ Pattern tenon::ir::m_Const(ConstantRef &slot) { return make<ConstNode>(&slot); }
 Pattern tenon::ir::m_Splat(double value, double tolerance) {
   return make<SplatNode>(value, tolerance);
 }
-Pattern tenon::ir::m_Splat(double &slot) { return make<SplatSlotNode>(slot); }
+Pattern tenon::ir::m_AnySplat(double &slot) { return make<SplatSlotNode>(slot); }
 Pattern tenon::ir::m_Bind(Op *&slot, Pattern pattern) {
   return make<BindOpNode>(slot, std::move(pattern));
 }

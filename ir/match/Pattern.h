@@ -102,7 +102,7 @@ Pattern m_Const(ConstantRef &slot);
 Pattern m_Splat(double value, double tolerance = 1e-6);
 /// A constant with one element; its value is captured. A second use in the same
 /// pattern must have an equal value.
-Pattern m_Splat(double &slot);
+Pattern m_AnySplat(double &slot);
 
 //===----------------------------------------------------------------------===//
 // Combinators

@@ -11,7 +11,8 @@
 ///
 ///   x * 1/2 * (1 + erf(x / sqrt 2))                               -> gelu_erf
 ///   x * 1/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))       -> gelu_tanh
-///   x * sigmoid(alpha * x)                                        -> quick_gelu
+///   x * sigmoid(alpha * x)                                        ->
+///   quick_gelu
 ///
 /// Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016. Not matched: the
 /// same shapes with other constants, which are other functions.
@@ -55,9 +56,8 @@ struct GeluTanh final : Rule {
     Pattern cube = m_AnyOf(m_Pow(m_Val(x), m_Splat(3)),
                            m_Mul(m_Mul(m_Val(x), m_Val(x)), m_Val(x)));
     Pattern polynomial = m_Add(m_Val(x), m_Mul(cube, m_Splat(0.044715)));
-    Pattern gate =
-        m_Add(m_Tanh(m_Mul(polynomial, m_Splat(0.7978845608028654))),
-              m_Splat(1));
+    Pattern gate = m_Add(m_Tanh(m_Mul(polynomial, m_Splat(0.7978845608028654))),
+                         m_Splat(1));
     return product(m_Val(x), m_Splat(0.5), gate);
   }
 
@@ -74,7 +74,7 @@ struct QuickGelu final : Rule {
   llvm::StringRef name() const override { return "fuse-gelu"; }
 
   Pattern pattern() override {
-    Pattern scaled = m_Bind(scale, m_Mul(m_Val(x), m_Splat(alpha)));
+    Pattern scaled = m_Bind(scale, m_Mul(m_Val(x), m_AnySplat(alpha)));
     return m_Mul(m_Val(x), m_Sigmoid(m_AnyOf(scaled, m_Val(x))));
   }
 

@@ -36,11 +36,11 @@ struct Core final : Rule {
   unsigned candidateAfter() const override { return 4; }
 
   Pattern pattern() override {
-    Pattern difference = m_Bind(
-        centred, m_Sub(m_Val(x), m_Bind(mean, m_ReduceMean(m_Val(x)))));
+    Pattern difference =
+        m_Bind(centred, m_Sub(m_Val(x), m_Bind(mean, m_ReduceMean(m_Val(x)))));
     return passes::dividedByRoot(
-        difference,
-        m_Bind(variance, m_ReduceMean(passes::squareOf(centred))), epsilon);
+        difference, m_Bind(variance, m_ReduceMean(passes::squareOf(centred))),
+        epsilon);
   }
 
   std::optional<std::string> legality(const Match &) override {
@@ -77,7 +77,7 @@ struct Affine final : Rule {
   }
 
   std::optional<std::string> legality(const Match &) override {
-    if (!passes::isNormParameter(parameter, normalised()))
+    if (!passes::isNormParameter(parameter, *norm))
       return isBeta ? "beta does not have the normalised dimensions"
                     : "gamma does not have the normalised dimensions";
     return std::nullopt;
@@ -85,16 +85,10 @@ struct Affine final : Rule {
 
   Value *rewrite(const Match &match, Rewriter &rewriter) override {
     Builder builder = rewriter.at(match);
-    Value *p = passes::asNormParameter(parameter, normalised(), builder);
-    return builder.buildLayerNorm({norm->operand(0),
-                                   isBeta ? norm->operand(1) : p,
-                                   isBeta ? p : nullptr},
-                                  norm->attrs<NormAttrs>());
-  }
-
-private:
-  ShapeRef normalised() const {
-    return norm->operand(0)->shape().drop_front(norm->attrs<NormAttrs>().axis);
+    Value *p = passes::asNormParameter(parameter, *norm, builder);
+    return builder.buildLayerNorm(
+        {norm->operand(0), isBeta ? norm->operand(1) : p, isBeta ? p : nullptr},
+        norm->attrs<NormAttrs>());
   }
 };
 

@@ -60,7 +60,7 @@ struct Gamma final : Rule {
   }
 
   std::optional<std::string> legality(const Match &) override {
-    if (!passes::isNormParameter(gamma, normalised()))
+    if (!passes::isNormParameter(gamma, *norm))
       return "gamma does not have the normalised dimensions";
     return std::nullopt;
   }
@@ -68,13 +68,8 @@ struct Gamma final : Rule {
   Value *rewrite(const Match &match, Rewriter &rewriter) override {
     Builder builder = rewriter.at(match);
     return builder.buildRmsNorm(
-        {norm->operand(0), passes::asNormParameter(gamma, normalised(), builder)},
+        {norm->operand(0), passes::asNormParameter(gamma, *norm, builder)},
         norm->attrs<NormAttrs>());
-  }
-
-private:
-  ShapeRef normalised() const {
-    return norm->operand(0)->shape().drop_front(norm->attrs<NormAttrs>().axis);
   }
 };
 

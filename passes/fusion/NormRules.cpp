@@ -12,7 +12,7 @@ using namespace tenon::ir;
 
 Pattern passes::dividedByRoot(Pattern numerator, Pattern variance,
                               double &epsilon) {
-  Pattern sum = m_Add(variance, m_Splat(epsilon));
+  Pattern sum = m_Add(variance, m_AnySplat(epsilon));
   return m_AnyOf(m_Div(numerator, m_Sqrt(sum)), m_Mul(numerator, m_Rsqrt(sum)),
                  m_Mul(numerator, m_Reciprocal(m_Sqrt(sum))),
                  m_Mul(numerator, m_Div(m_Splat(1), m_Sqrt(sum))));
@@ -35,17 +35,22 @@ std::optional<std::string> passes::notTrailing(const Op &mean) {
   return std::nullopt;
 }
 
-bool passes::isNormParameter(Value *value, ShapeRef normalised) {
-  ShapeRef shape = value->shape();
+static ShapeRef normalisedDims(const Op &norm) {
+  return norm.operand(0)->shape().drop_front(norm.attrs<NormAttrs>().axis);
+}
+
+bool passes::isNormParameter(const Value *value, const Op &norm) {
+  ShapeRef shape = value->shape(), normalised = normalisedDims(norm);
   if (shape.size() < normalised.size() ||
+      shape.size() > norm.operand(0)->rank() ||
       shape.take_back(normalised.size()) != normalised)
     return false;
   return llvm::all_of(shape.drop_back(normalised.size()),
                       [](Dim dim) { return dim.isConstant(1); });
 }
 
-Value *passes::asNormParameter(Value *value, ShapeRef normalised,
-                               Builder &builder) {
+Value *passes::asNormParameter(Value *value, const Op &norm, Builder &builder) {
+  ShapeRef normalised = normalisedDims(norm);
   if (value->rank() == normalised.size())
     return value;
   ShapeAttrs attrs;

@@ -23,11 +23,12 @@ ir::Pattern squareOf(ir::Value *&x);
 /// with the rank kept, or nullopt.
 std::optional<std::string> notTrailing(const ir::Op &mean);
 
-/// A tensor that has the dimensions \p normalised behind any number of ones,
-/// reshaped to exactly these; null when \p value is something else.
-ir::Value *asNormParameter(ir::Value *value, ir::ShapeRef normalised,
+/// Whether \p value has exactly the dimensions that \p norm normalises, behind
+/// ones at most: a gamma or beta.
+bool isNormParameter(const ir::Value *value, const ir::Op &norm);
+/// Such a value without the leading ones.
+ir::Value *asNormParameter(ir::Value *value, const ir::Op &norm,
                            ir::Builder &builder);
-bool isNormParameter(ir::Value *value, ir::ShapeRef normalised);
 
 } // namespace tenon::passes
 

@@ -1,0 +1,162 @@
+//===- MergeMatmuls.cpp - parallel products become one -------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+///
+/// \file
+/// The law, for constant weights of one input:
+///
+///   x A, x B, x C            -> slices of x [A | B | C]
+///   x A + a, x B + b, ...    -> slices of x [A | B | C] + [a | b | c]
+///
+/// The input is read once and one kernel does the work of three: query, key and
+/// value projections, gate and up. Where some products have a bias and others
+/// don't, zeros stand in. Not matched: weights that are not constants of rank
+/// 2, products that are outputs of the model.
+
+#include "ir/match/Rewriter.h"
+#include "passes/Pass.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace tenon;
+using namespace tenon::ir;
+
+namespace {
+
+constexpr llvm::StringLiteral passName = "merge-matmuls";
+
+struct Branch {
+  Op *product;
+  /// The add of a constant bias [N] behind it, or null.
+  Op *biasAdd = nullptr;
+  Value *bias = nullptr;
+
+  Value *result() const { return (biasAdd ? biasAdd : product)->result(); }
+  ConstantRef weight() const { return constantOf(product->operand(1)); }
+  Dim width() const { return product->operand(1)->shape()[1]; }
+
+  static ConstantRef constantOf(Value *value) {
+    Op *op = value->def(OpKind::Const);
+    return op ? op->attrs<ConstAttrs>().value : nullptr;
+  }
+};
+
+bool isCandidate(const Op &op) {
+  if (op.kind() != OpKind::MatMul || op.region() || op.operand(0)->rank() < 2)
+    return false;
+  Value *weight = op.operand(1);
+  return weight->rank() == 2 && weight->def(OpKind::Const);
+}
+
+Branch branchOf(Op &product) {
+  Branch branch{&product};
+  Value *y = product.result();
+  if (!y->hasOneUse())
+    return branch;
+  Op *user = y->uses().front().op;
+  if (user->kind() != OpKind::Add || user->block() != product.block())
+    return branch;
+  Value *bias = user->operand(user->operand(0) == y ? 1 : 0);
+  if (bias->rank() == 1 && bias->shape()[0] == branch.width() &&
+      Branch::constantOf(bias)) {
+    branch.biasAdd = user;
+    branch.bias = bias;
+  }
+  return branch;
+}
+
+std::optional<std::string> notMergeable(llvm::ArrayRef<Branch> branches) {
+  for (const Branch &branch : branches)
+    for (const Use &use : branch.result()->uses())
+      if (use.op->kind() == OpKind::Return)
+        return "the product '" + branch.product->loc.name().str() +
+               "' is an output of the model";
+  return std::nullopt;
+}
+
+/// [a | b | c], zeros where a branch has no bias.
+ConstantRef mergedBias(llvm::ArrayRef<Branch> branches) {
+  llvm::SmallVector<ConstantRef, 4> parts;
+  for (const Branch &branch : branches)
+    parts.push_back(branch.bias
+                        ? Branch::constantOf(branch.bias)
+                        : Constant::splat(branch.weight()->element(),
+                                          branch.weight()->shape()[1], 0));
+  return Constant::concat(parts, 0);
+}
+
+Value *sliceColumns(Value *y, Dim start, Dim width, Builder &builder) {
+  SliceAttrs attrs;
+  attrs.starts.assign(y->rank(), Dim(0));
+  attrs.sizes.assign(y->shape().begin(), y->shape().end());
+  attrs.steps.assign(y->rank(), 1);
+  attrs.starts.back() = start;
+  attrs.sizes.back() = width;
+  return builder.buildSlice({y}, attrs);
+}
+
+void merge(llvm::ArrayRef<Branch> branches, Rewriter &rewriter) {
+  llvm::SmallVector<Op *, 8> merged;
+  llvm::SmallVector<ConstantRef, 4> weights;
+  for (const Branch &branch : branches) {
+    merged.push_back(branch.product);
+    if (branch.biasAdd)
+      merged.push_back(branch.biasAdd);
+    weights.push_back(branch.weight());
+  }
+  Builder builder = rewriter.before(*branches.front().product);
+  builder.loc = Rewriter::mergedLocation(merged);
+  Value *y =
+      builder.buildMatMul({branches.front().product->operand(0),
+                           builder.constant(Constant::concat(weights, 1))});
+  if (llvm::any_of(branches, [](const Branch &b) { return b.bias; }))
+    y = builder.buildAdd({y, builder.constant(mergedBias(branches))});
+  Dim start = 0;
+  for (const Branch &branch : branches) {
+    Dim width = branch.width();
+    builder.loc = branch.product->loc;
+    rewriter.replace(branch.result(), sliceColumns(y, start, width, builder));
+    start = start + width;
+  }
+}
+
+struct MergeMatmuls final : passes::FuncPass {
+  llvm::Expected<bool> runOnFunc(Module &module, Func &func,
+                                 passes::PassContext &context) override {
+    llvm::MapVector<std::pair<Value *, unsigned>, llvm::SmallVector<Op *, 4>>
+        groups;
+    for (Op &op : func.body)
+      if (isCandidate(op))
+        groups[{op.operand(0), unsigned(op.result()->element())}].push_back(
+            &op);
+    Rewriter rewriter(module, func, &context);
+    bool changed = false;
+    for (auto &[key, products] : groups) {
+      if (products.size() < 2)
+        continue;
+      llvm::SmallVector<Branch, 4> branches;
+      for (Op *product : products)
+        branches.push_back(branchOf(*product));
+      Location loc = Rewriter::mergedLocation(products);
+      if (auto reason = notMergeable(branches)) {
+        context.missed(passName, loc, *reason);
+        continue;
+      }
+      if (!context.allow(passName, *products.front()))
+        continue;
+      context.applied(passName, loc, products);
+      merge(branches, rewriter);
+      changed = true;
+    }
+    return changed;
+  }
+};
+
+} // namespace
+
+std::unique_ptr<passes::Pass> passes::createMergeMatmuls() {
+  return std::make_unique<MergeMatmuls>();
+}
