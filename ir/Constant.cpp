@@ -149,14 +149,66 @@ std::shared_ptr<const Constant> Constant::generated(Form form,
   return constant;
 }
 
+std::shared_ptr<const Constant>
+Constant::concat(ArrayRef<std::shared_ptr<const Constant>> parts,
+                 unsigned axis) {
+  const Constant &first = *parts.front();
+  assert(bitWidth(first.elementType) >= 8 && "elements of whole bytes");
+  SmallVector<int64_t, 4> shape(first.dims);
+  shape[axis] = 0;
+  std::string label;
+  for (const std::shared_ptr<const Constant> &part : parts) {
+    assert(part->elementType == first.elementType && "parts of one type");
+    shape[axis] += part->dims[axis];
+    label += (label.empty() ? "" : " + ") + part->label;
+  }
+  std::shared_ptr<Constant> constant =
+      make(Form::Concat, first.elementType, shape);
+  constant->label = std::move(label);
+  constant->parts.assign(parts.begin(), parts.end());
+  for (const std::shared_ptr<const Constant> &part : parts)
+    constant->runs.push_back(
+        *elementCount(ArrayRef(part->dims).drop_front(axis)));
+  return constant;
+}
+
+/// Copies run by run: of each part in turn, the elements that lie together.
+void Constant::readParts(uint64_t first, uint64_t n, uint8_t *out) const {
+  uint64_t size = bitWidth(elementType) / 8, row = 0;
+  for (uint64_t run : runs)
+    row += run;
+  while (n != 0) {
+    uint64_t outer = first / row, within = first % row;
+    for (size_t p = 0; p < parts.size() && n != 0; ++p) {
+      if (within >= runs[p]) {
+        within -= runs[p];
+        continue;
+      }
+      uint64_t take = std::min(runs[p] - within, n);
+      parts[p]->read(outer * runs[p] + within, take, out);
+      out += take * size;
+      first += take;
+      n -= take;
+      within = 0;
+    }
+  }
+}
+
 double Constant::floatAt(uint64_t i) const {
   assert(i < count && "element out of range");
   if (kind == Form::Dense || kind == Form::Splat)
     return loadElement(elementType, data.data(), kind == Form::Splat ? 0 : i);
   uint8_t one[8] = {};
-  kind == Form::Iota
-      ? storeInteger(elementType, one, 0, int64_t(i))
-      : storeRandom(elementType, one, 0, randomBits(randomSeed, i));
+  switch (kind) {
+  case Form::Iota:
+    storeInteger(elementType, one, 0, int64_t(i));
+    break;
+  case Form::Random:
+    storeRandom(elementType, one, 0, randomBits(randomSeed, i));
+    break;
+  default:
+    readParts(i, 1, one);
+  }
   return loadElement(elementType, one, 0);
 }
 
@@ -165,9 +217,16 @@ int64_t Constant::intAt(uint64_t i) const {
   if (kind == Form::Dense || kind == Form::Splat)
     return loadInteger(elementType, data.data(), kind == Form::Splat ? 0 : i);
   uint8_t one[8] = {};
-  kind == Form::Iota
-      ? storeInteger(elementType, one, 0, int64_t(i))
-      : storeRandom(elementType, one, 0, randomBits(randomSeed, i));
+  switch (kind) {
+  case Form::Iota:
+    storeInteger(elementType, one, 0, int64_t(i));
+    break;
+  case Form::Random:
+    storeRandom(elementType, one, 0, randomBits(randomSeed, i));
+    break;
+  default:
+    readParts(i, 1, one);
+  }
   return loadInteger(elementType, one, 0);
 }
 
@@ -201,6 +260,9 @@ void Constant::read(uint64_t first, uint64_t n, uint8_t *out) const {
     std::memset(out, 0, size);
     for (uint64_t i = 0; i < n; ++i)
       storeRandom(elementType, out, i, randomBits(randomSeed, first + i));
+    return;
+  case Form::Concat:
+    readParts(first, n, out);
     return;
   }
 }

@@ -31,6 +31,8 @@ public:
     Iota,   ///< element i is i; no bytes
     Random, ///< uniform in [-1, 1) (integers: [0, 256), bool: a coin), from
             ///< `seed`, element by element; no bytes
+    Concat, ///< `parts` one after another along a dimension; no bytes of its
+            ///< own, so that merged weights stay in their files' pages
   };
 
   static std::shared_ptr<const Constant>
@@ -54,6 +56,11 @@ public:
   static std::shared_ptr<const Constant>
   generated(Form form, ElementType element, llvm::ArrayRef<int64_t> shape,
             uint64_t seed);
+
+  /// \p parts, of one type and of equal shapes but for dimension \p axis, one
+  /// after another along it. Elements are of whole bytes.
+  static std::shared_ptr<const Constant>
+  concat(llvm::ArrayRef<std::shared_ptr<const Constant>> parts, unsigned axis);
 
   Form form() const { return kind; }
   ElementType element() const { return elementType; }
@@ -87,6 +94,7 @@ private:
   static std::shared_ptr<Constant> make(Form form, ElementType element,
                                         llvm::ArrayRef<int64_t> shape);
   bool elementsEqual(const Constant &other) const;
+  void readParts(uint64_t first, uint64_t n, uint8_t *out) const;
   Form kind = Form::Dense;
   ElementType elementType = ElementType::F32;
   llvm::SmallVector<int64_t, 4> dims;
@@ -94,6 +102,9 @@ private:
   llvm::ArrayRef<uint8_t> data;
   std::shared_ptr<const void> owner;
   std::string label;
+  /// Concat: the parts, and how many elements of each lie together.
+  std::vector<std::shared_ptr<const Constant>> parts;
+  std::vector<uint64_t> runs;
   mutable std::atomic<uint64_t> cachedHash{0};
 };
 

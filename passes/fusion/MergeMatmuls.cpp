@@ -13,9 +13,10 @@
 ///   x A + a, x B + b, ...    -> slices of x [A | B | C] + [a | b | c]
 ///
 /// The input is read once and one kernel does the work of three: query, key and
-/// value projections, gate and up. Where some products have a bias and others
-/// don't, zeros stand in. Not matched: weights that are not constants of rank
-/// 2, products that are outputs of the model.
+/// value projections, gate and up. The merged weight refers to its parts, whose
+/// bytes are copied when the artifact is written. Where some products have a
+/// bias and others don't, zeros stand in. Not matched: weights that are not
+/// constants of rank 2, products that are outputs of the model.
 
 #include "ir/match/Rewriter.h"
 #include "passes/Pass.h"
