@@ -1,7 +1,7 @@
 # What Tenon is built from: LLVM's ADT and Support, Protocol Buffers, ONNX's
 # schema (from the `onnx` Python package) and the test libraries.
 
-find_package(LLVM 19 REQUIRED CONFIG)
+find_package(LLVM 19.1 REQUIRED CONFIG)
 message(STATUS "LLVM ${LLVM_PACKAGE_VERSION}: ADT and Support")
 add_library(TenonLLVM INTERFACE)
 target_include_directories(TenonLLVM SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
