@@ -49,6 +49,9 @@ template <class T> std::vector<T> loadAll(const Tensor &tensor) {
   return values;
 }
 
+/// The lowest (highest) value of an integer type or bool.
+int64_t integerLimit(ElementType element, bool lowest);
+
 /// Strides with which a tensor of shape \p from is read at the indices of its
 /// broadcast \p to: 0 where it repeats.
 Extents broadcastStrides(llvm::ArrayRef<int64_t> from,
@@ -57,6 +60,9 @@ Extents broadcastStrides(llvm::ArrayRef<int64_t> from,
 /// The broadcast of \p a and \p b, or nullopt when they don't fit.
 std::optional<Extents> broadcastExtents(llvm::ArrayRef<int64_t> a,
                                         llvm::ArrayRef<int64_t> b);
+
+/// \p tensor repeated to \p shape, to which it must broadcast.
+Tensor broadcastTo(const Tensor &tensor, llvm::ArrayRef<int64_t> shape);
 
 /// Text such as `[2, 3]`, for messages.
 std::string extentsText(llvm::ArrayRef<int64_t> shape);
