@@ -1,0 +1,70 @@
+//===- PassFlags.cpp - command-line flags that drive the passes ----------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/common/PassFlags.h"
+#include "ir/support/Diag.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+using namespace llvm;
+using namespace tenon;
+using namespace tenon::tools;
+
+PassFlags::PassFlags(cl::SubCommand &sub)
+    : category("Passes"),
+      dumpAfter(
+          "dump-after", cl::CommaSeparated, cl::value_desc("PASS|all"),
+          cl::desc("print the IR after these passes where they changed it"),
+          cl::sub(sub), cl::cat(category)),
+      stopAfter("stop-after", cl::value_desc("STAGE|PASS"),
+                cl::desc("run nothing behind this stage or pass and print what "
+                         "there is"),
+                cl::sub(sub), cl::cat(category)),
+      explain("explain", cl::value_desc("PASS"),
+              cl::desc("print what this pass tried and why it did not apply"),
+              cl::sub(sub), cl::cat(category)),
+      remarks("remarks", cl::value_desc("FILE"),
+              cl::desc("write what fused and what did not, and why (.json, "
+                       ".yaml)"),
+              cl::sub(sub), cl::cat(category)),
+      requireFused(
+          "require-fused", cl::value_desc("OP:N,..."),
+          cl::desc("fail unless at least N such ops are in the result: "
+                   "attention:12,layer_norm:25"),
+          cl::sub(sub), cl::cat(category)),
+      rewriteLimit("rewrite-limit", cl::value_desc("N"),
+                   cl::desc("do the first N rewrites and no more"),
+                   cl::init(~0ull), cl::sub(sub), cl::cat(category)),
+      timing("timing", cl::desc("print the time of each pass and stage"),
+             cl::sub(sub), cl::cat(category)),
+      verifyNumerics(
+          "verify-numerics",
+          cl::desc("evaluate before and after each pass and compare"),
+          cl::sub(sub), cl::cat(category)) {}
+
+Expected<passes::PassOptions> PassFlags::options() const {
+  passes::PassOptions options;
+  options.dumpAfter.assign(dumpAfter.begin(), dumpAfter.end());
+  options.stopAfter = stopAfter;
+  options.explain = explain;
+  options.remarksFile = remarks;
+  options.rewriteLimit = rewriteLimit;
+  options.timing = timing;
+  options.verifyNumerics = verifyNumerics;
+  SmallVector<StringRef, 4> entries;
+  StringRef(requireFused).split(entries, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef entry : entries) {
+    auto [op, text] = entry.split(':');
+    unsigned count = 0;
+    if (op.empty() || text.getAsInteger(10, count))
+      return userError("--require-fused: '{0}' is not OP:N, such as "
+                       "attention:12",
+                       entry);
+    options.requireFused.push_back({op.str(), count});
+  }
+  return options;
+}

@@ -1,0 +1,37 @@
+//===- PassFlags.h - command-line flags that drive the passes ------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_TOOLS_COMMON_PASSFLAGS_H
+#define TENON_TOOLS_COMMON_PASSFLAGS_H
+
+#include "passes/Options.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Error.h"
+
+namespace tenon::tools {
+
+/// The flags of the passes, the same in `tenon compile` and `tenon-opt`:
+/// --stop-after, --dump-after, --remarks, --explain, --require-fused,
+/// --rewrite-limit, --timing, --verify-numerics.
+class PassFlags {
+public:
+  explicit PassFlags(
+      llvm::cl::SubCommand &sub = llvm::cl::SubCommand::getTopLevel());
+
+  /// What was given; an error when a value is malformed.
+  llvm::Expected<passes::PassOptions> options() const;
+
+private:
+  llvm::cl::OptionCategory category;
+  llvm::cl::list<std::string> dumpAfter;
+  llvm::cl::opt<std::string> stopAfter, explain, remarks, requireFused;
+  llvm::cl::opt<unsigned long long> rewriteLimit;
+  llvm::cl::opt<bool> timing, verifyNumerics;
+};
+
+} // namespace tenon::tools
+
+#endif // TENON_TOOLS_COMMON_PASSFLAGS_H
