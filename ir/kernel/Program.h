@@ -94,28 +94,44 @@ struct Weight {
   uint64_t bytes = 0;
 };
 
+/// How a functor comes by an argument.
+enum class Access : uint8_t {
+  Value,  ///< handed over by the kernel
+  Row,    ///< an epilogue's operand that varies along columns only: a bias
+  Column, ///< ... along rows (and batches) only
+  Scalar, ///< ... is the same for a whole matrix
+  Full,   ///< ... along both, with contiguous columns: a residual
+  Any,    ///< ... with strides that only the run tells
+};
+llvm::StringRef accessName(Access access); ///< "value", "row", ...
+
 /// A function of scalars: an epilogue, or what a loop kernel computes for each
 /// index. Values are numbered: arguments first, then one for each node.
 struct Functor {
+  struct Argument {
+    ElementType element;
+    Access access = Access::Value;
+  };
   struct Node {
     ir::OpKind kind; ///< an ElementwiseOp, or Const for `literal`
     ElementType element;
     llvm::SmallVector<unsigned, 3> operands;
     std::shared_ptr<const ir::Attrs> attrs; ///< of an op; never null
   };
-  llvm::SmallVector<ElementType, 4> arguments;
+  llvm::SmallVector<Argument, 4> arguments;
   std::vector<Node> nodes;
   llvm::SmallVector<unsigned, 1> results;
 
   ElementType elementOf(unsigned value) const {
-    return value < arguments.size() ? arguments[value]
+    return value < arguments.size() ? arguments[value].element
                                     : nodes[value - arguments.size()].element;
   }
 };
 
-/// One compile-time member of a unit's `Cfg` struct.
+/// One compile-time member of a unit's `Cfg` struct, in C++: a constant
+/// ("int64_t", "N", "768") or, with the type "using", a type name.
 struct ConfigMember {
-  std::string type, name, value; ///< C++: "int64_t", "n", "768"
+  std::string type, name, value;
   bool operator==(const ConfigMember &) const = default;
 };
 
@@ -146,6 +162,10 @@ struct Launch {
   /// Shared scratch memory; after planning `scratchBuffer` is its arena buffer.
   std::optional<Dim> scratchBytes;
   unsigned scratchBuffer = none;
+  /// Operands that result 0 may overlay when nothing else needs them: each
+  /// thread reads an element before it writes the one at the same place, and
+  /// no thread reads another's.
+  llvm::SmallVector<unsigned, 1> overlays;
   /// Floating-point operations, and bytes that must be read and written.
   Dim flops, bytes;
   ir::Location loc;
@@ -213,6 +233,8 @@ llvm::Error verify(const Program &program);
 /// Prints and parses a .tnk file. What is printed parses back to an equal
 /// program, but for the contents of big weights.
 void print(const Program &program, llvm::raw_ostream &os);
+/// One unit as its line in a .tnk file says it: equal text, equal unit.
+void print(const Unit &unit, llvm::raw_ostream &os);
 llvm::Expected<Program> parse(llvm::MemoryBufferRef buffer);
 
 } // namespace tenon::kernel

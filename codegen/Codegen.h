@@ -1,0 +1,53 @@
+//===- Codegen.h - from the fused graph to source ------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_CODEGEN_CODEGEN_H
+#define TENON_CODEGEN_CODEGEN_H
+
+/// \file
+/// The public face of the code generator: `lower` takes a function of the graph
+/// IR to a planned kernel Program, `emitUnits` writes the Program's units as
+/// C++. `codegen/toolchain` compiles them, `codegen/artifact` links the result.
+
+#include "codegen/target/Target.h"
+#include "ir/Op.h"
+#include "ir/kernel/Program.h"
+#include <string>
+#include <vector>
+
+namespace tenon::codegen {
+
+/// Selects kernels for the ops of \p func, a function of \p module. Not planned
+/// yet: buffers have no place. All ops without a kernel are reported at once.
+llvm::Expected<kernel::Program> select(const ir::Module &module,
+                                       const ir::Func &func,
+                                       const TargetOptions &options);
+
+/// Gives every arena buffer its place and works out the peak memory.
+void plan(kernel::Program &program);
+
+/// `select` and `plan`.
+llvm::Expected<kernel::Program> lower(const ir::Module &module,
+                                      const ir::Func &func,
+                                      const TargetOptions &options = {});
+
+/// One translation unit of C++. It compiles alone with the embedded kernel
+/// files on the include path and the flags of its form.
+struct Source {
+  std::string name; ///< "gemm-0.x86-64-v4.cpp": unique within a program
+  std::string text;
+  const CpuForm *form; ///< null: plain code for any x86-64
+};
+
+/// The units of \p program, a few of one kernel family in each source, for each
+/// of \p options' forms; and the table that the runtime picks from
+/// (`tenon_forms`). The text holds no names from the model.
+std::vector<Source> emitUnits(const kernel::Program &program,
+                              const TargetOptions &options);
+
+} // namespace tenon::codegen
+
+#endif // TENON_CODEGEN_CODEGEN_H

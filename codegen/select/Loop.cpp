@@ -1,0 +1,151 @@
+//===- Loop.cpp - elementwise ops, maps and copies -----------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/select/Loop.h"
+#include "codegen/emit/CppText.h"
+#include "ir/support/Diag.h"
+
+namespace tenon::codegen {
+
+using ir::ElementType;
+using ir::OpKind;
+using kernel::Functor;
+
+namespace {
+
+/// The kernels' limit on ranks (codegen/kernels/cpu/strided.h).
+constexpr unsigned maxRank = 8;
+
+/// The iteration space of some views of one shape, with dimensions merged where
+/// all of them allow it: fewer distinct kernels, and ranks within the limit.
+struct Space {
+  std::vector<View> views;
+
+  void mergeAll() {
+    for (unsigned i = views[0].rank(); i-- > 1;) {
+      if (llvm::all_of(views, [&](const View &v) { return joins(v, i - 1); }))
+        for (View &view : views)
+          join(view, i - 1);
+    }
+  }
+
+private:
+  static bool joins(const View &v, unsigned i) { return canMerge(v, i); }
+  static void join(View &v, unsigned i) {
+    // The dimension that isn't 1 keeps its stride.
+    if (v.shape[i + 1].isConstant(1))
+      v.strides[i + 1] = v.strides[i];
+    v.shape[i + 1] = v.shape[i] * v.shape[i + 1];
+    v.shape.erase(v.shape.begin() + i);
+    v.strides.erase(v.strides.begin() + i);
+  }
+};
+
+llvm::Error launchSpace(Lowering &lowering, const ir::Op &op,
+                        const Functor &functor, Space space,
+                        unsigned numOperands) {
+  space.mergeAll();
+  unsigned rank = space.views[0].rank();
+  if (rank > maxRank)
+    return userError("{0} dimensions that can't be merged; at most {1} are "
+                     "supported",
+                     rank, maxRank);
+  llvm::SmallVector<ElementType> inputs, results;
+  for (const auto &[i, argument] : llvm::enumerate(functor.arguments))
+    inputs.push_back(argument.element);
+  for (unsigned result : functor.results)
+    results.push_back(functor.elementOf(result));
+  LaunchSpec spec;
+  spec.kernel = "loop";
+  spec.config.raw("int", "rank", std::to_string(rank))
+      .types("Inputs", inputs)
+      .types("Results", results)
+      .flag("vector", isVectorizable(functor))
+      .raw("int", "params", "0")
+      .flag("index", false);
+  auto split = space.views.begin() + numOperands;
+  spec.operands.assign(space.views.begin(), split);
+  spec.results.assign(split, space.views.end());
+  for (unsigned i = 0; i < numOperands; ++i)
+    spec.overlays.push_back(i);
+  Dim count = ir::numElements(spec.results[0].shape);
+  int64_t operations = 0;
+  for (const Functor::Node &node : functor.nodes)
+    operations += node.kind != OpKind::Const;
+  spec.flops = count * Dim(operations);
+  spec.functors.push_back(functor);
+  lowering.launch(op, std::move(spec));
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Error launchLoop(Lowering &lowering, const ir::Op &op,
+                       const Functor &functor, llvm::ArrayRef<View> operands,
+                       llvm::ArrayRef<View> results) {
+  llvm::SmallVector<ir::ConstantRef> literals;
+  Space space;
+  for (const View &view : operands) {
+    literals.push_back(literalOf(lowering, view));
+    if (!literals.back())
+      space.views.push_back(lowering.broadcast(view, results[0].shape));
+  }
+  Functor bound = bindLiterals(functor, literals);
+  if (std::optional<ElementType> element = unsupportedElement(bound))
+    return unsupportedType(op, *element,
+                           "f64, f32, bool and the integers of 8 to 64 bits");
+  unsigned numOperands = space.views.size();
+  space.views.insert(space.views.end(), results.begin(), results.end());
+  return launchSpace(lowering, op, bound, std::move(space), numOperands);
+}
+
+namespace {
+
+llvm::Error selectElementwise(Lowering &lowering, const ir::Op &op) {
+  llvm::SmallVector<const ir::Value *> arguments;
+  Functor functor = functorOf(lowering, op, arguments);
+  std::vector<View> operands;
+  for (const ir::Value *value : arguments)
+    operands.push_back(lowering.view(value));
+  View result = lowering.result(op.result(), Strides::Any);
+  return launchLoop(lowering, op, functor, operands, {result});
+}
+
+llvm::Error selectMap(Lowering &lowering, const ir::Op &op) {
+  std::vector<View> operands, results;
+  for (const ir::Value *value : op.operands())
+    operands.push_back(lowering.view(value));
+  for (const ir::Value *value : op.results())
+    results.push_back(lowering.result(value, Strides::Any));
+  return launchLoop(lowering, op, functorOf(*op.region()), operands, results);
+}
+
+} // namespace
+
+void addLoops(SelectTable &table) {
+  for (unsigned kind = 0; kind < ir::numOpKinds; ++kind)
+    if (ir::opDef(OpKind(kind)).is(ir::ElementwiseOp))
+      table[kind] = selectElementwise;
+  table[unsigned(OpKind::Map)] = selectMap;
+}
+
+void Lowering::copy(const ir::Op &op, const View &from, const View &to) {
+  // Bits are moved, so any type of the same size will do; f32 has vectors.
+  unsigned bits = ir::bitWidth(from.element);
+  ElementType element = bits == 64   ? ElementType::I64
+                        : bits == 32 ? ElementType::F32
+                        : bits == 16 ? ElementType::I16
+                                     : ElementType::U8;
+  View source = from;
+  source.shape = to.shape; // proved equal, perhaps written differently
+  Space space{{source, to}};
+  llvm::Error error =
+      launchSpace(*this, op, identity(element), std::move(space), 1);
+  if (error)
+    errors = llvm::joinErrors(std::move(errors), atNode(op, std::move(error)));
+}
+
+} // namespace tenon::codegen

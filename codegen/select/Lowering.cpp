@@ -1,0 +1,476 @@
+//===- Lowering.cpp - the state of turning a graph into launches ---------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/select/Lowering.h"
+#include "codegen/Codegen.h"
+#include "ir/support/Diag.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace tenon::codegen {
+
+using kernel::BufferKind;
+
+llvm::Error atNode(const ir::Op &op, llvm::Error error) {
+  std::string where =
+      llvm::formatv("node '{0}' ({1}): ", op.loc.name(),
+                    ir::opDef(op).mnemonic);
+  return withPrefix(std::move(error), where);
+}
+
+llvm::Error unsupportedType(const ir::Op &op, ir::ElementType element,
+                            llvm::StringRef supported) {
+  return userError("no CPU kernel of {0} for element type {1}; there are {2}",
+                   ir::opDef(op).mnemonic, ir::mnemonic(element), supported);
+}
+
+Dim byteCount(ir::ElementType element, Dim count) {
+  unsigned bits = ir::bitWidth(element);
+  if (bits % 8 == 0)
+    return count * Dim(bits / 8);
+  return Dim::ceilDiv(count * Dim(bits), 8);
+}
+
+bool satisfies(const View &view, Strides strides) {
+  if (strides == Strides::Any)
+    return true;
+  if (strides == Strides::Contiguous)
+    return isContiguous(view);
+  return view.rank() == 0 || view.strides.back().isConstant(1) ||
+         view.shape.back().isConstant(1);
+}
+
+Lowering::Lowering(const ir::Module &module, const ir::Func &func,
+                   const TargetOptions &)
+    : module(module), func(func) {
+  for (auto add : {addContractions, addAttention, addNorms, addLoops, addViews,
+                   addMovement, addIndexing, addReductions, addWindows,
+                   addShapes})
+    add(table);
+}
+
+//===----------------------------------------------------------------------===//
+// The whole function
+//===----------------------------------------------------------------------===//
+
+void Lowering::prepare() {
+  program.name = func.name;
+  llvm::StringSet<> fromInputs;
+  for (unsigned i = 0; i < func.body.numArguments(); ++i) {
+    const ir::Value *argument = func.body.argument(i);
+    program.inputs.push_back({func.inputs[i].name, argument->type});
+    unsigned buffer =
+        addBuffer(BufferKind::Input, i,
+                  byteCount(argument->element(), numElements(argument->shape())));
+    define(argument, kernel::Program::contiguous(buffer, argument->type));
+    for (Dim dim : argument->shape())
+      dim.collectSymbols([&](llvm::StringRef name) { known.insert(name); });
+  }
+  for (const ir::Module::Symbol &symbol : module.symbols)
+    program.symbols.push_back({symbol.name, symbol.range});
+  program.checks = func.constraints;
+  const ir::Op *end = func.body.terminator();
+  for (unsigned i = 0; i < end->numOperands(); ++i) {
+    const ir::TensorType &type = end->operand(i)->type;
+    program.outputs.push_back({func.outputs[i].name, type});
+    outputBuffers.push_back(
+        addBuffer(BufferKind::Output, i,
+                  byteCount(type.element, numElements(type.shape))));
+  }
+  startSegment();
+  collectWishes();
+}
+
+llvm::Expected<kernel::Program> Lowering::run() {
+  prepare();
+  for (const ir::Op &op : func.body) {
+    llvm::Error error = llvm::Error::success();
+    if (op.kind() == ir::OpKind::Return)
+      error = lowerReturn(op);
+    else if (SelectFn select = table[unsigned(op.kind())])
+      error = select(*this, op);
+    else
+      error = userError("no CPU kernel of this op");
+    if (!error)
+      continue;
+    errors = llvm::joinErrors(std::move(errors), atNode(op, std::move(error)));
+    // Go on with something of the right type, to report every problem at once.
+    for (const ir::Value *value : op.results())
+      if (!views.count(value))
+        define(value, temporary(value->element(), value->shape()));
+  }
+  if (errors)
+    return std::move(errors);
+  program.segments.back().numLaunches =
+      program.launches.size() - program.segments.back().firstLaunch;
+  dropUnused();
+  return std::move(program);
+}
+
+llvm::Error Lowering::lowerReturn(const ir::Op &op) {
+  for (unsigned i = 0; i < op.numOperands(); ++i) {
+    View to = outputView(i);
+    if (!isKnown(to.shape))
+      return userError("the size of output '{0}' isn't known when it is "
+                       "written",
+                       func.outputs[i].name);
+    if (view(op.operand(i)) != to)
+      copy(op, view(op.operand(i)), to);
+  }
+  return llvm::Error::success();
+}
+
+/// Drops buffers and weights that no launch uses and renumbers the rest.
+void Lowering::dropUnused() {
+  std::vector<unsigned> number(program.buffers.size(), kernel::none);
+  for (const kernel::Launch &launch : program.launches)
+    for (const View &view : launch.views)
+      number[view.buffer] = 0;
+  std::vector<kernel::Buffer> buffers;
+  std::vector<kernel::Weight> weights;
+  for (const auto &[i, buffer] : llvm::enumerate(program.buffers)) {
+    bool port = buffer.kind == BufferKind::Input ||
+                buffer.kind == BufferKind::Output;
+    if (number[i] == kernel::none && !port)
+      continue;
+    number[i] = buffers.size();
+    buffers.push_back(buffer);
+    if (buffer.kind == BufferKind::Weight) {
+      buffers.back().index = weights.size();
+      weights.push_back(program.weights[buffer.index]);
+    }
+  }
+  program.buffers = std::move(buffers);
+  program.weights = std::move(weights);
+  for (kernel::Launch &launch : program.launches)
+    for (View &view : launch.views)
+      view.buffer = number[view.buffer];
+}
+
+//===----------------------------------------------------------------------===//
+// Wishes: writing a value where it is wanted in the end
+//===----------------------------------------------------------------------===//
+
+void Lowering::collectWishes() {
+  const ir::Op *end = func.body.terminator();
+  for (unsigned i = 0; i < end->numOperands(); ++i)
+    wish(end->operand(i), {nullptr, i});
+  for (const ir::Op &op : func.body)
+    if (op.kind() == ir::OpKind::Concat)
+      for (unsigned i = 0; i < op.numOperands(); ++i)
+        wish(op.operand(i), {&op, i});
+}
+
+/// Hands a wish on through reshapes and transposes to the value that is really
+/// computed.
+void Lowering::wish(const ir::Value *value, Wish wish) {
+  while (value && value->def() && wishes.try_emplace(value, wish).second) {
+    ir::OpKind kind = value->def()->kind();
+    if (kind != ir::OpKind::Reshape && kind != ir::OpKind::Transpose)
+      return;
+    value = value->def()->operand(0);
+    wish.concat = nullptr;
+    wish.number = kernel::none; // means: where the user's result should be
+  }
+}
+
+View Lowering::outputView(unsigned number) {
+  return kernel::Program::contiguous(outputBuffers[number],
+                                     program.outputs[number].type);
+}
+
+View Lowering::concatWhole(const ir::Op &concat) {
+  auto found = concats.find(&concat);
+  if (found != concats.end())
+    return found->second;
+  const ir::Value *value = concat.result();
+  std::optional<View> place = granted(value);
+  View whole = place ? *place : temporary(value->element(), value->shape());
+  concats[&concat] = whole;
+  return whole;
+}
+
+View Lowering::concatPart(const ir::Op &concat, unsigned number) {
+  View part = concatWhole(concat);
+  int64_t axis = concat.attrs<ir::AxisAttrs>().axis;
+  for (unsigned i = 0; i < number; ++i)
+    part.offset = part.offset +
+                  concat.operand(i)->shape()[axis] * part.strides[axis];
+  part.shape[axis] = concat.operand(number)->shape()[axis];
+  return part;
+}
+
+std::optional<View> Lowering::granted(const ir::Value *value) {
+  auto found = wishes.find(value);
+  if (found == wishes.end())
+    return std::nullopt;
+  Wish wish = found->second;
+  if (wish.concat) {
+    if (!isKnown(wish.concat->result()->shape()))
+      return std::nullopt;
+    return concatPart(*wish.concat, wish.number);
+  }
+  if (wish.number != kernel::none) {
+    if (!isKnown(program.outputs[wish.number].type.shape))
+      return std::nullopt;
+    return outputView(wish.number);
+  }
+  // Wanted by the reshape or transpose that uses it.
+  for (const ir::Use &use : value->uses()) {
+    const ir::Op *user = use.op;
+    bool movable = user->kind() == ir::OpKind::Reshape ||
+                   user->kind() == ir::OpKind::Transpose;
+    if (!movable || !wishes.count(user->result()))
+      continue;
+    std::optional<View> place = granted(user->result());
+    if (!place)
+      return std::nullopt;
+    if (user->kind() == ir::OpKind::Reshape)
+      return reshapeView(*place, value->shape());
+    llvm::ArrayRef<int64_t> perm = user->attrs<ir::TransposeAttrs>().perm;
+    llvm::SmallVector<int64_t> inverse(perm.size());
+    for (const auto &[i, from] : llvm::enumerate(perm))
+      inverse[from] = i;
+    return transposeView(*place, inverse);
+  }
+  return std::nullopt;
+}
+
+bool Lowering::isKnown(ir::ShapeRef shape) const {
+  bool all = true;
+  for (Dim dim : shape)
+    dim.collectSymbols(
+        [&](llvm::StringRef name) { all &= known.contains(name); });
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands and results
+//===----------------------------------------------------------------------===//
+
+View Lowering::view(const ir::Value *value) const {
+  auto found = views.find(value);
+  assert(found != views.end() && "a value before its definition");
+  return found->second;
+}
+
+View Lowering::operand(const ir::Op &op, const ir::Value *value,
+                       Strides strides) {
+  return fit(op, view(value), strides);
+}
+
+View Lowering::fit(const ir::Op &op, const View &view, Strides strides) {
+  if (satisfies(view, strides))
+    return view;
+  View dense = temporary(view.element, view.shape);
+  copy(op, view, dense);
+  return dense;
+}
+
+View Lowering::broadcast(const View &view, ir::ShapeRef shape) const {
+  return broadcastView(view, shape,
+                       [&](Dim a, Dim b) { return provedEqual(a, b); });
+}
+
+bool Lowering::provedEqual(Dim a, Dim b) const {
+  return a == b || llvm::any_of(func.constraints, [&](const auto &c) {
+           return (c.a == a && c.b == b) || (c.a == b && c.b == a);
+         });
+}
+
+ir::ConstantRef Lowering::constantOf(const View &view) const {
+  const kernel::Buffer &buffer = program.buffers[view.buffer];
+  if (buffer.kind != BufferKind::Weight)
+    return nullptr;
+  const kernel::Weight &weight = program.weights[buffer.index];
+  return weight.layout == kernel::WeightLayout::RowMajor ? weight.value
+                                                         : nullptr;
+}
+
+View Lowering::weight(ir::ConstantRef value) {
+  // One element stands for all of a splat.
+  bool splat = value->form() == ir::Constant::Form::Splat;
+  ir::TensorType type{value->element(), {}};
+  for (int64_t size : value->shape())
+    type.shape.push_back(size);
+  if (splat && value->numElements() != 0) {
+    ir::ConstantRef one = ir::Constant::copy(value->element(), {},
+                                             value->bytes(), value->name());
+    View view = weight(one);
+    return broadcastView(view, type.shape, [](Dim, Dim) { return false; });
+  }
+  kernel::Weight stored;
+  stored.value = value;
+  std::optional<uint64_t> bytes =
+      ir::byteSize(value->element(), value->numElements());
+  stored.bytes = bytes ? *bytes : 0;
+  return kernel::Program::contiguous(addWeight(std::move(stored)), type);
+}
+
+View Lowering::packed(const View &view, const kernel::Weight::Matrix &matrix) {
+  kernel::Weight stored;
+  stored.value = constantOf(view);
+  stored.layout = kernel::WeightLayout::Panels16;
+  stored.matrix = matrix;
+  int64_t floats = matrix.batch * matrix.k * ((matrix.n + 15) / 16 * 16);
+  stored.bytes = floats * 4;
+  return kernel::Program::contiguous(addWeight(std::move(stored)),
+                                     {ir::ElementType::F32, {Dim(floats)}});
+}
+
+unsigned Lowering::addWeight(kernel::Weight weight) {
+  const kernel::Weight::Matrix &m = weight.matrix;
+  std::string key = llvm::formatv(
+      "{0} {1} {2} {3} {4} {5} {6} {7}", kernel::layoutName(weight.layout),
+      m.batch, m.k, m.n, m.offset, m.batchStride, m.rowStride, m.columnStride);
+  // Small constants are the same if their contents are; of big ones it is
+  // enough to see one object as one.
+  if (weight.bytes <= 4096)
+    key += llvm::formatv("{0:x} {1}", weight.value->contentHash(),
+                         ir::mnemonic(weight.value->element()));
+  const ir::Constant *object =
+      weight.bytes <= 4096 ? nullptr : weight.value.get();
+  auto [entry, isNew] = weightBuffers.try_emplace({object, key}, 0);
+  if (!isNew)
+    return entry->second;
+  unsigned buffer = addBuffer(BufferKind::Weight, program.weights.size(),
+                              int64_t(weight.bytes));
+  program.weights.push_back(std::move(weight));
+  return entry->second = buffer;
+}
+
+View Lowering::result(const ir::Value *value, Strides strides) {
+  std::optional<View> place = granted(value);
+  View chosen = place && satisfies(*place, strides)
+                    ? *place
+                    : temporary(value->element(), value->shape());
+  define(value, chosen);
+  return chosen;
+}
+
+View Lowering::temporary(ir::ElementType element, ir::ShapeRef shape) {
+  unsigned buffer = addBuffer(BufferKind::Arena, 0,
+                              byteCount(element, ir::numElements(shape)));
+  return kernel::Program::contiguous(
+      buffer, {element, ir::Shape(shape.begin(), shape.end())});
+}
+
+void Lowering::define(const ir::Value *value, View view) {
+  views[value] = std::move(view);
+}
+
+unsigned Lowering::addBuffer(BufferKind kind, unsigned index, Dim bytes) {
+  kernel::Buffer buffer;
+  buffer.kind = kind;
+  buffer.index = index;
+  buffer.bytes = bytes;
+  buffer.segment = program.segments.empty() ? 0 : program.segments.size() - 1;
+  program.buffers.push_back(buffer);
+  return program.buffers.size() - 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+unsigned Lowering::addUnit(kernel::Unit unit) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  kernel::print(unit, os);
+  auto [entry, isNew] = unitByText.try_emplace(text, program.units.size());
+  if (isNew)
+    program.units.push_back(std::move(unit));
+  return entry->second;
+}
+
+namespace {
+
+/// Bytes that a view touches at least: broadcast dimensions count once.
+Dim touchedBytes(const View &view) {
+  Dim count = 1;
+  for (unsigned i = 0; i < view.rank(); ++i)
+    if (!view.strides[i].isConstant(0))
+      count = count * view.shape[i];
+  return byteCount(view.element, count);
+}
+
+} // namespace
+
+void Lowering::launch(const ir::Op &op, LaunchSpec spec) {
+  kernel::Launch launch;
+  launch.unit = addUnit({spec.kernel.str(), std::move(spec.config.members),
+                         std::move(spec.functors)});
+  launch.numResults = spec.results.size();
+  launch.views = std::move(spec.operands);
+  llvm::append_range(launch.views, spec.results);
+  launch.params = std::move(spec.params);
+  launch.scratchBytes = spec.scratchBytes;
+  launch.overlays = std::move(spec.overlays);
+  launch.flops = spec.flops;
+  for (const View &view : launch.views)
+    launch.bytes = launch.bytes + touchedBytes(view);
+  launch.loc = op.loc;
+  program.launches.push_back(std::move(launch));
+}
+
+void Lowering::writeDims(const ir::Op &op, llvm::ArrayRef<Dim> values,
+                         const View &to) {
+  kernel::Launch launch;
+  launch.kind = kernel::LaunchKind::WriteDims;
+  launch.views = {to};
+  launch.numResults = 1;
+  launch.params.assign(values.begin(), values.end());
+  launch.loc = op.loc;
+  program.launches.push_back(std::move(launch));
+}
+
+void Lowering::bindSymbols(const ir::Op &op, const View &from,
+                           llvm::ArrayRef<Dim> symbols) {
+  kernel::Launch launch;
+  launch.kind = kernel::LaunchKind::BindSymbols;
+  launch.views = {from};
+  for (Dim dim : symbols) {
+    llvm::StringRef name = dim.symbolName().value_or("");
+    launch.symbols.push_back(name.str());
+    known.insert(name);
+    for (kernel::Symbol &symbol : program.symbols)
+      if (symbol.name == name)
+        symbol.definedBy = program.segments.size() - 1;
+  }
+  launch.loc = op.loc;
+  program.launches.push_back(std::move(launch));
+  startSegment();
+}
+
+void Lowering::startSegment() {
+  if (!program.segments.empty())
+    program.segments.back().numLaunches =
+        program.launches.size() - program.segments.back().firstLaunch;
+  kernel::Segment segment;
+  segment.firstLaunch = program.launches.size();
+  program.segments.push_back(segment);
+}
+
+llvm::Expected<kernel::Program> select(const ir::Module &module,
+                                       const ir::Func &func,
+                                       const TargetOptions &options) {
+  return Lowering(module, func, options).run();
+}
+
+llvm::Expected<kernel::Program> lower(const ir::Module &module,
+                                      const ir::Func &func,
+                                      const TargetOptions &options) {
+  llvm::Expected<kernel::Program> program = select(module, func, options);
+  if (!program)
+    return program.takeError();
+  plan(*program);
+  if (llvm::Error error = kernel::verify(*program))
+    return std::move(error);
+  return program;
+}
+
+} // namespace tenon::codegen

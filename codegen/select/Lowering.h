@@ -1,0 +1,177 @@
+//===- Lowering.h - the state of turning a graph into launches -----------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_CODEGEN_SELECT_LOWERING_H
+#define TENON_CODEGEN_SELECT_LOWERING_H
+
+#include "codegen/select/Views.h"
+#include "codegen/target/Target.h"
+#include "ir/Op.h"
+#include "ir/OpDef.h"
+#include "ir/kernel/Program.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include <array>
+#include <map>
+
+namespace tenon::codegen {
+
+class Lowering;
+
+/// Lowers one op: appends launches, or gives its results views.
+using SelectFn = llvm::Error (*)(Lowering &, const ir::Op &);
+using SelectTable = std::array<SelectFn, ir::numOpKinds>;
+
+// Each family of kernels enters the ops it handles.
+void addContractions(SelectTable &table);
+void addAttention(SelectTable &table);
+void addNorms(SelectTable &table);
+void addLoops(SelectTable &table);
+void addViews(SelectTable &table);
+void addMovement(SelectTable &table);
+void addIndexing(SelectTable &table);
+void addReductions(SelectTable &table);
+void addWindows(SelectTable &table);
+void addShapes(SelectTable &table);
+
+/// Compile-time members of a unit, in order.
+class Config {
+public:
+  Config &integer(llvm::StringRef name, int64_t value);
+  /// A size, or tn::dynamic when only the run tells.
+  Config &size(llvm::StringRef name, Dim value);
+  Config &flag(llvm::StringRef name, bool value);
+  Config &number(llvm::StringRef name, double value);
+  /// `using name = type`, for element types.
+  Config &type(llvm::StringRef name, ir::ElementType element);
+  /// `using name = tn::types<...>`.
+  Config &types(llvm::StringRef name,
+                llvm::ArrayRef<ir::ElementType> elements);
+  /// A member of any C++ type and value.
+  Config &raw(llvm::StringRef type, llvm::StringRef name,
+              llvm::StringRef value);
+  std::vector<kernel::ConfigMember> members;
+};
+
+/// What a selector says about one launch.
+struct LaunchSpec {
+  llvm::StringRef kernel;
+  Config config;
+  llvm::SmallVector<kernel::Functor, 1> functors = {};
+  std::vector<View> operands, results;
+  std::vector<Dim> params = {};
+  std::optional<Dim> scratchBytes = {};
+  llvm::SmallVector<unsigned, 1> overlays = {};
+  Dim flops = 0;
+};
+
+/// Which strides a kernel can write or read.
+enum class Strides {
+  Any,
+  InnerContiguous, ///< the last dimension has stride 1
+  Contiguous,      ///< row-major without gaps
+};
+bool satisfies(const View &view, Strides strides);
+
+/// The Program under construction and where each value of the graph lives.
+class Lowering {
+public:
+  Lowering(const ir::Module &module, const ir::Func &func,
+           const TargetOptions &options);
+  llvm::Expected<kernel::Program> run();
+
+  //===--- Operands --------------------------------------------------------===//
+
+  /// Where \p value lives.
+  View view(const ir::Value *value) const;
+  /// Where \p value lives if its strides will do, else a copy.
+  View operand(const ir::Op &op, const ir::Value *value, Strides strides);
+  /// \p view if its strides will do, else a copy of it.
+  View fit(const ir::Op &op, const View &view, Strides strides);
+  /// \p view broadcast to \p shape (zero strides; run-time strides where a size
+  /// may be 1).
+  View broadcast(const View &view, ir::ShapeRef shape) const;
+  /// Whether two sizes are the same: by structure or by a checked constraint.
+  bool provedEqual(Dim a, Dim b) const;
+  /// The constant that \p view is a window of, or null.
+  ir::ConstantRef constantOf(const View &view) const;
+  /// Matrices of the constant that \p view looks at, packed for the f32 GEMM.
+  View packed(const View &view, const kernel::Weight::Matrix &matrix);
+
+  //===--- Results ---------------------------------------------------------===//
+
+  /// Decides where \p value will live and remembers it: in the output or the
+  /// concatenation that wants it if the strides there will do, else in a buffer
+  /// of its own.
+  View result(const ir::Value *value, Strides strides);
+  /// Where a concatenation's result will be, and operand \p number in it.
+  View concatWhole(const ir::Op &concat);
+  View concatPart(const ir::Op &concat, unsigned number);
+  /// A buffer for something that no graph value stands for.
+  View temporary(ir::ElementType element, ir::ShapeRef shape);
+  /// Says that \p value lives in \p view, a view of something that exists.
+  void define(const ir::Value *value, View view);
+  /// Copies elements; both views have one shape and element type.
+  void copy(const ir::Op &op, const View &from, const View &to);
+  /// The buffer of a weight as it is.
+  View weight(ir::ConstantRef value);
+
+  //===--- Launches --------------------------------------------------------===//
+
+  void launch(const ir::Op &op, LaunchSpec spec);
+  /// Writes expressions to a contiguous i64 view.
+  void writeDims(const ir::Op &op, llvm::ArrayRef<Dim> values, const View &to);
+  /// Ends the segment by defining symbols from the integers of \p from.
+  void bindSymbols(const ir::Op &op, const View &from,
+                   llvm::ArrayRef<Dim> symbols);
+
+  const ir::Module &module;
+  const ir::Func &func;
+
+private:
+  /// Where a value would best be written: operand `number` of a concatenation,
+  /// or (`concat` null) output `number`.
+  struct Wish {
+    const ir::Op *concat = nullptr;
+    unsigned number = 0;
+  };
+  void prepare();
+  void collectWishes();
+  void wish(const ir::Value *value, Wish wish);
+  std::optional<View> granted(const ir::Value *value);
+  bool isKnown(ir::ShapeRef shape) const;
+  View outputView(unsigned number);
+  llvm::Error lowerReturn(const ir::Op &op);
+  unsigned addBuffer(kernel::BufferKind kind, unsigned index, Dim bytes);
+  unsigned addWeight(kernel::Weight weight);
+  unsigned addUnit(kernel::Unit unit);
+  void startSegment();
+  void dropUnused();
+
+  kernel::Program program;
+  SelectTable table{};
+  llvm::Error errors = llvm::Error::success(); ///< of copies, found on the way
+  llvm::DenseMap<const ir::Value *, View> views;
+  llvm::DenseMap<const ir::Value *, Wish> wishes;
+  llvm::DenseMap<const ir::Op *, View> concats; ///< buffers of their results
+  std::vector<unsigned> outputBuffers;
+  llvm::StringMap<unsigned> unitByText;
+  std::map<std::pair<const ir::Constant *, std::string>, unsigned> weightBuffers;
+  llvm::StringSet<> known; ///< symbols with values in the current segment
+};
+
+/// "node '/enc/MatMul_3' (matmul): " before \p error.
+llvm::Error atNode(const ir::Op &op, llvm::Error error);
+/// An operand's element type that a kernel has no form for.
+llvm::Error unsupportedType(const ir::Op &op, ir::ElementType element,
+                            llvm::StringRef supported);
+/// Bytes of \p count elements.
+Dim byteCount(ir::ElementType element, Dim count);
+
+} // namespace tenon::codegen
+
+#endif // TENON_CODEGEN_SELECT_LOWERING_H

@@ -1,0 +1,178 @@
+//===- MatMul.cpp - matmul: packed, batched and generic ------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/emit/CppText.h"
+#include "codegen/select/Epilogue.h"
+#include "codegen/select/Loop.h"
+
+namespace tenon::codegen {
+
+using ir::ElementType;
+using kernel::Weight;
+
+namespace {
+
+/// A matmul with all operands of the same rank, at least 2: a[..., M, K],
+/// b[..., K, N], c[..., M, N].
+struct Product {
+  View a, b, c;
+  /// The result, and the views of the epilogue's operands, in c's form.
+  std::vector<View> extras;
+
+  Dim m() const { return c.shape[c.rank() - 2]; }
+  Dim n() const { return c.shape.back(); }
+  Dim k() const { return a.shape.back(); }
+  ir::ShapeRef batch() const { return ir::ShapeRef(c.shape).drop_back(2); }
+};
+
+/// A 1-D operand becomes a row or a column, and the result gets the dimension
+/// that NumPy dropped.
+struct Promotion {
+  bool row, column;
+  View operator()(View result) const {
+    if (column)
+      result = insertDim(result, result.rank());
+    if (row)
+      result = insertDim(result, result.rank() - 1);
+    return result;
+  }
+};
+
+/// Extras broadcast to the result, so they are promoted once they have its
+/// rank.
+View promoteExtra(const Lowering &lowering, const Promotion &promote,
+                  const View &extra, ir::ShapeRef shape) {
+  if (!promote.row && !promote.column)
+    return extra;
+  return promote(lowering.broadcast(extra, shape));
+}
+
+/// The matrices of B as they are packed, if B is a window into an f32 constant
+/// with sizes known now and one matrix for all batches.
+std::optional<Weight::Matrix> constantMatrix(const Lowering &lowering,
+                                             const View &b) {
+  if (b.element != ElementType::F32 || !lowering.constantOf(b))
+    return std::nullopt;
+  for (Dim size : ir::ShapeRef(b.shape).drop_back(2))
+    if (!size.isConstant(1))
+      return std::nullopt;
+  unsigned rank = b.rank();
+  std::optional<int64_t> k = b.shape[rank - 2].constant(),
+                         n = b.shape[rank - 1].constant(),
+                         offset = b.offset.constant(),
+                         row = b.strides[rank - 2].constant(),
+                         column = b.strides[rank - 1].constant();
+  if (!k || !n || !offset || !row || !column)
+    return std::nullopt;
+  Weight::Matrix matrix;
+  matrix.k = *k;
+  matrix.n = *n;
+  matrix.offset = *offset;
+  matrix.rowStride = *row;
+  matrix.columnStride = *column;
+  return matrix;
+}
+
+View toBatch(const Lowering &lowering, const View &view, const Product &p) {
+  ir::Shape shape(p.batch().begin(), p.batch().end());
+  shape.append(view.shape.end() - 2, view.shape.end());
+  return lowering.broadcast(view, shape);
+}
+
+/// The kernel's part of the launch: everything but the epilogue.
+LaunchSpec chooseKernel(Lowering &lowering, const ir::Op &op, Product &p,
+                        const Epilogue &epilogue) {
+  LaunchSpec spec;
+  std::string rank = std::to_string(p.c.rank());
+  bool isF32 = p.a.element == ElementType::F32;
+  std::optional<Weight::Matrix> matrix =
+      isF32 ? constantMatrix(lowering, p.b) : std::nullopt;
+  View a = toBatch(lowering, p.a, p);
+  if (matrix) {
+    spec.kernel = "gemm_f32";
+    spec.config.integer("N", matrix->n)
+        .integer("K", matrix->k)
+        .raw("int", "rank", rank)
+        .types("Operands", epilogue.elements);
+    spec.operands = {lowering.fit(op, a, Strides::InnerContiguous),
+                     lowering.packed(p.b, *matrix)};
+    return spec;
+  }
+  spec.operands = {a, toBatch(lowering, p.b, p)};
+  if (isF32) {
+    spec.kernel = "batch_matmul_f32";
+    spec.config.raw("int", "rank", rank).types("Operands", epilogue.elements);
+    return spec;
+  }
+  spec.kernel = "matmul_generic";
+  spec.config.type("A", p.a.element)
+      .type("B", p.b.element)
+      .type("C", p.c.element)
+      .raw("int", "rank", rank)
+      .types("Operands", epilogue.elements);
+  return spec;
+}
+
+void launchProduct(Lowering &lowering, const ir::Op &op, Product &p,
+                   const Epilogue &epilogue) {
+  LaunchSpec spec = chooseKernel(lowering, op, p, epilogue);
+  unsigned first = spec.operands.size();
+  llvm::append_range(spec.operands, epilogue.operands);
+  for (unsigned i : epilogue.overlays)
+    spec.overlays.push_back(first + i);
+  spec.functors.push_back(epilogue.functor);
+  spec.flops = ir::numElements(p.c.shape) * p.k() * Dim(2);
+  spec.results = {p.c};
+  lowering.launch(op, std::move(spec));
+}
+
+llvm::Error selectMatMul(Lowering &lowering, const ir::Op &op) {
+  const ir::Value *y = op.result();
+  ElementType sums = op.operand(0)->element();
+  if (cppType(sums).empty())
+    return unsupportedType(op, sums, "f64, f32 and the integers");
+  Promotion promote{op.operand(0)->rank() == 1, op.operand(1)->rank() == 1};
+  Product p;
+  p.a = lowering.view(op.operand(0));
+  p.b = lowering.view(op.operand(1));
+  if (promote.row)
+    p.a = insertDim(p.a, 0);
+  if (promote.column)
+    p.b = insertDim(p.b, 1);
+  std::vector<View> extras;
+  for (const ir::Value *extra : op.operands().drop_front(2))
+    extras.push_back(
+        promoteExtra(lowering, promote, lowering.view(extra), y->shape()));
+
+  // The shape of the kernel's result comes from a stand-in view.
+  View standIn;
+  standIn.shape.assign(y->shape().begin(), y->shape().end());
+  standIn.strides = kernel::contiguousStrides(standIn.shape);
+  ir::Shape shape(promote(standIn).shape);
+  Epilogue epilogue = makeEpilogue(lowering, op, extras, shape);
+  if (epilogue.isIdentity() || canFuse(epilogue, sums)) {
+    p.c = promote(lowering.result(y, Strides::InnerContiguous));
+    launchProduct(lowering, op, p, epilogue);
+    return llvm::Error::success();
+  }
+  // The sums on their own, then the epilogue as a loop over them.
+  p.c = lowering.temporary(sums, shape);
+  Epilogue none;
+  none.functor = identity(sums);
+  launchProduct(lowering, op, p, none);
+  View result = promote(lowering.result(y, Strides::Any));
+  std::vector<View> operands{p.c};
+  llvm::append_range(operands, extras);
+  return launchLoop(lowering, op, functorOf(*op.region()), operands, {result});
+}
+
+} // namespace
+
+void addContractions(SelectTable &table) {
+  table[unsigned(ir::OpKind::MatMul)] = selectMatMul;
+}
+
+} // namespace tenon::codegen

@@ -1,0 +1,73 @@
+//===- Cpu.cpp - the CPU forms -------------------------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/target/Target.h"
+#include "ir/support/Diag.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "runtime/format/units.h"
+
+namespace tenon::codegen {
+
+namespace {
+
+constexpr llvm::StringLiteral v4Flags[] = {"-march=x86-64-v4",
+                                           "-mprefer-vector-width=512"};
+constexpr llvm::StringLiteral v3Flags[] = {"-march=x86-64-v3"};
+constexpr llvm::StringLiteral v1Flags[] = {"-march=x86-64"};
+
+const CpuForm forms[] = {
+    {"x86-64-v4", v4Flags, TN_AVX512 | TN_AVX2_FMA},
+    {"x86-64-v3", v3Flags, TN_AVX2_FMA},
+    {"x86-64", v1Flags, 0},
+};
+
+bool runsHere(const CpuForm &form) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if ((form.features & TN_AVX512) && !__builtin_cpu_supports("x86-64-v4"))
+    return false;
+  return !(form.features & TN_AVX2_FMA) || __builtin_cpu_supports("x86-64-v3");
+#else
+  return form.features == 0;
+#endif
+}
+
+llvm::Error addForm(llvm::StringRef name,
+                    std::vector<const CpuForm *> &chosen) {
+  const CpuForm *found =
+      name == "native" ? llvm::find_if(forms, runsHere)
+                       : llvm::find_if(forms, [&](const CpuForm &form) {
+                           return form.name == name;
+                         });
+  if (found == std::end(forms)) {
+    std::string known = "native";
+    for (const CpuForm &form : forms)
+      known += (", " + form.name).str();
+    return userError("no CPU form '{0}'; there are {1}", name, known);
+  }
+  if (!llvm::is_contained(chosen, found))
+    chosen.push_back(found);
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::ArrayRef<CpuForm> cpuForms() { return forms; }
+
+llvm::Expected<std::vector<const CpuForm *>>
+parseCpuForms(llvm::StringRef list) {
+  llvm::SmallVector<llvm::StringRef> names;
+  list.split(names, ',');
+  std::vector<const CpuForm *> chosen;
+  for (llvm::StringRef name : names)
+    if (llvm::Error error = addForm(name.trim(), chosen))
+      return std::move(error);
+  llvm::sort(chosen); // in the table's order: best first
+  return chosen;
+}
+
+} // namespace tenon::codegen

@@ -1,0 +1,108 @@
+//===- Program.cpp - the second IR: helpers and invariants ----------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ir/kernel/Program.h"
+#include "ir/support/Diag.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace tenon::kernel {
+
+llvm::StringRef layoutName(WeightLayout layout) {
+  return layout == WeightLayout::RowMajor ? "row-major" : "panels16";
+}
+
+llvm::StringRef accessName(Access access) {
+  static constexpr llvm::StringLiteral names[] = {"value",  "row",  "column",
+                                                  "scalar", "full", "any"};
+  return names[unsigned(access)];
+}
+
+Dims contiguousStrides(ir::ShapeRef shape) {
+  Dims strides(shape.size(), Dim(1));
+  for (size_t i = shape.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+View Program::contiguous(unsigned buffer, const ir::TensorType &type) {
+  View view;
+  view.buffer = buffer;
+  view.element = type.element;
+  view.shape.assign(type.shape.begin(), type.shape.end());
+  view.strides = contiguousStrides(type.shape);
+  return view;
+}
+
+uint64_t Program::weightBytes() const {
+  uint64_t total = 0;
+  for (const Weight &weight : weights)
+    total += llvm::alignTo(weight.bytes, 64);
+  return total;
+}
+
+namespace {
+
+llvm::Error verifyBuffer(const Program &p, const Buffer &buffer) {
+  size_t limit = ~size_t(0);
+  if (buffer.kind == BufferKind::Weight)
+    limit = p.weights.size();
+  if (buffer.kind == BufferKind::Input)
+    limit = p.inputs.size();
+  if (buffer.kind == BufferKind::Output)
+    limit = p.outputs.size();
+  if (buffer.index >= limit)
+    return userError("refers to number {0} of {1}", buffer.index, limit);
+  if (buffer.kind == BufferKind::Arena && buffer.segment >= p.segments.size())
+    return userError("segment {0} does not exist", buffer.segment);
+  return llvm::Error::success();
+}
+
+llvm::Error verifyLaunch(const Program &p, const Launch &launch) {
+  for (const View &view : launch.views) {
+    if (view.buffer >= p.buffers.size())
+      return userError("a view of buffer {0}, which does not exist",
+                       view.buffer);
+    if (view.shape.size() != view.strides.size())
+      return userError("{0} dimensions but {1} strides", view.shape.size(),
+                       view.strides.size());
+  }
+  if (launch.numResults > launch.views.size())
+    return userError("more results than views");
+  for (const View &view : launch.results()) {
+    BufferKind kind = p.buffers[view.buffer].kind;
+    if (kind == BufferKind::Weight || kind == BufferKind::Input)
+      return userError("writes to a weight or an input");
+  }
+  if (launch.kind == LaunchKind::Kernel && launch.unit >= p.units.size())
+    return userError("unit {0} does not exist", launch.unit);
+  if (launch.kind != LaunchKind::Kernel && launch.views.size() != 1)
+    return userError("expected one view, found {0}", launch.views.size());
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Error verify(const Program &program) {
+  for (const auto &[i, buffer] : llvm::enumerate(program.buffers))
+    if (llvm::Error error = verifyBuffer(program, buffer))
+      return withPrefix(std::move(error), "buffer " + llvm::Twine(i) + ": ");
+  unsigned next = 0;
+  for (const auto &[i, segment] : llvm::enumerate(program.segments)) {
+    if (segment.firstLaunch != next)
+      return userError("segment {0} starts at launch {1}, expected {2}", i,
+                       segment.firstLaunch, next);
+    next += segment.numLaunches;
+  }
+  if (next != program.launches.size())
+    return userError("segments cover {0} of {1} launches", next,
+                     program.launches.size());
+  for (const auto &[i, launch] : llvm::enumerate(program.launches))
+    if (llvm::Error error = verifyLaunch(program, launch))
+      return withPrefix(std::move(error), "launch " + llvm::Twine(i) + ": ");
+  return llvm::Error::success();
+}
+
+} // namespace tenon::kernel
