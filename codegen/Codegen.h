@@ -42,11 +42,15 @@ struct Source {
   const CpuForm *form; ///< null: plain code for any x86-64
 };
 
-/// The units of \p program, a few of one kernel family in each source, for each
-/// of \p options' forms; and the table that the runtime picks from
+/// \p units as C++, some of one kernel family in each source, for each of
+/// \p options' forms; and the table that the runtime picks from
 /// (`tenon_forms`). The text holds no names from the model.
-std::vector<Source> emitUnits(const kernel::Program &program,
+std::vector<Source> emitUnits(llvm::ArrayRef<kernel::Unit> units,
                               const TargetOptions &options);
+
+/// Gives several programs one list of units (which is returned), for one
+/// artifact or shared object that serves them all.
+std::vector<kernel::Unit> shareUnits(llvm::ArrayRef<kernel::Program *> programs);
 
 } // namespace tenon::codegen
 

@@ -1,0 +1,239 @@
+//===- Emit.cpp - units as C++ source ------------------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/Codegen.h"
+#include "codegen/emit/CppText.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace tenon::codegen {
+
+using ir::ElementType;
+using kernel::Access;
+using kernel::Functor;
+using kernel::Unit;
+
+namespace {
+
+enum class FunctorKind { None, Loop, Epilogue };
+/// Units that share templates share a translation unit.
+enum class Group { Contraction, Attention, Other };
+constexpr llvm::StringLiteral groupNames[] = {"contraction", "attention",
+                                              "other"};
+/// So many units are one source at most: a big model compiles in parallel.
+constexpr size_t maxUnits[] = {16, 8, 48};
+
+struct KernelInfo {
+  llvm::StringLiteral name, header, entry;
+  FunctorKind functor;
+  Group group;
+};
+
+constexpr KernelInfo kernels[] = {
+#define TN_KERNEL(name, target, header, entry, functor, group, ops)            \
+  {#name, header, entry, FunctorKind::functor, Group::group},
+#include "codegen/kernels/Kernels.def"
+};
+
+const KernelInfo &kernelInfo(llvm::StringRef name) {
+  const KernelInfo *found = llvm::find_if(
+      kernels, [&](const KernelInfo &info) { return info.name == name; });
+  assert(found != std::end(kernels) && "a kernel that Kernels.def lacks");
+  return *found;
+}
+
+/// "x86-64-v4" as the end of a C++ name: "v4".
+llvm::StringRef suffixOf(const CpuForm &form) {
+  llvm::StringRef name = form.name;
+  return name.contains("-v") ? name.substr(name.rfind('-') + 1) : "v1";
+}
+
+std::string entryName(unsigned unit, const CpuForm &form) {
+  return llvm::formatv("tn_unit_{0}_{1}", unit, suffixOf(form));
+}
+
+/// How an epilogue's functor reads argument \p i, operand i - 1 of the launch.
+std::string loadText(const Functor &functor, unsigned i) {
+  const Functor::Argument &argument = functor.arguments[i];
+  if (argument.access == Access::Value)
+    return "x" + std::to_string(i);
+  static constexpr llvm::StringLiteral names[] = {
+      "", "load_row", "load_col", "load_scalar", "load_full", "load_any"};
+  bool mask = argument.element == ElementType::Bool;
+  return llvm::formatv("tn::{0}<{1}>(e, {2}, row, col)",
+                       names[unsigned(argument.access)],
+                       mask ? "tn::mask_type<V>" : "V", i - 1);
+}
+
+void writeLines(llvm::raw_ostream &os, const FunctorText &text) {
+  for (const std::string &line : text.lines)
+    os << "    " << line << '\n';
+}
+
+void writeEpilogue(llvm::raw_ostream &os, unsigned unit,
+                   const Functor &functor) {
+  std::vector<std::string> arguments;
+  for (unsigned i = 0; i < functor.arguments.size(); ++i)
+    arguments.push_back(loadText(functor, i));
+  FunctorText text = functorText(functor, arguments);
+  os << "// " << text.formula << "\nstruct Functor" << unit << " {\n"
+     << "  template <class V>\n  static TN_FN V apply(V x0, const "
+        "tn::EpilogueArgs &e, int64_t row,\n                       int64_t "
+        "col) {\n";
+  writeLines(os, text);
+  os << "    return " << text.results[0] << ";\n  }\n};\n\n";
+}
+
+void writeLoopBody(llvm::raw_ostream &os, unsigned unit,
+                   const Functor &functor) {
+  std::vector<std::string> arguments, declared;
+  for (unsigned i = 0; i < functor.arguments.size(); ++i) {
+    arguments.push_back("x" + std::to_string(i));
+    declared.push_back("auto " + arguments.back());
+  }
+  FunctorText text = functorText(functor, arguments);
+  os << "// " << text.formula << "\nstruct Functor" << unit << " {\n"
+     << "  static TN_FN auto apply(" << llvm::join(declared, ", ") << ") {\n";
+  writeLines(os, text);
+  std::string results = llvm::join(text.results, ", ");
+  if (text.results.size() > 1)
+    results = "tn::results(" + results + ")";
+  os << "    return " << results << ";\n  }\n};\n\n";
+}
+
+void writeConfig(llvm::raw_ostream &os, unsigned number, const Unit &unit) {
+  os << "struct Cfg" << number << " {\n";
+  for (const kernel::ConfigMember &member : unit.config) {
+    if (member.type == "using")
+      os << "  using " << member.name << " = " << member.value << ";\n";
+    else
+      os << "  static constexpr " << member.type << ' ' << member.name << " = "
+         << member.value << ";\n";
+  }
+  os << "};\n\n";
+}
+
+/// One unit: its Cfg, its functor and the entry point.
+void writeUnit(llvm::raw_ostream &os, unsigned number, const Unit &unit,
+               const CpuForm &form) {
+  const KernelInfo &info = kernelInfo(unit.kernel);
+  os << "// Unit " << number << ": " << unit.kernel << "\nnamespace {\n\n";
+  writeConfig(os, number, unit);
+  std::string functor;
+  if (info.functor == FunctorKind::Epilogue &&
+      unit.functors[0].nodes.empty()) {
+    functor = ", tn::Identity";
+  } else if (info.functor != FunctorKind::None) {
+    functor = ", Functor" + std::to_string(number);
+    if (info.functor == FunctorKind::Loop)
+      writeLoopBody(os, number, unit.functors[0]);
+    else
+      writeEpilogue(os, number, unit.functors[0]);
+  }
+  os << "} // namespace\n\nextern \"C\" void " << entryName(number, form)
+     << "(const tn_args *args) {\n  " << info.entry << "<Cfg" << number
+     << functor << ">(args);\n}\n\n";
+}
+
+Source writeSource(llvm::ArrayRef<Unit> units, llvm::ArrayRef<unsigned> chosen,
+                   llvm::StringRef name, const CpuForm &form) {
+  Source source;
+  source.name = llvm::formatv("{0}.{1}.cpp", name, form.name);
+  source.form = &form;
+  llvm::raw_string_ostream os(source.text);
+  llvm::SetVector<llvm::StringRef> headers;
+  for (unsigned unit : chosen)
+    headers.insert(kernelInfo(units[unit].kernel).header);
+  for (llvm::StringRef header : headers)
+    os << "#include \"" << header << "\"\n";
+  os << '\n';
+  for (unsigned unit : chosen)
+    writeUnit(os, unit, units[unit], form);
+  return source;
+}
+
+/// The tables that the runtime finds the units by.
+Source writeForms(size_t numUnits, llvm::ArrayRef<const CpuForm *> forms) {
+  Source source;
+  source.name = "forms.cpp";
+  source.form = nullptr;
+  llvm::raw_string_ostream os(source.text);
+  os << "#include \"runtime/format/units.h\"\n\nextern \"C\" {\n\n";
+  for (const CpuForm *form : forms)
+    for (unsigned i = 0; i < numUnits; ++i)
+      os << "void " << entryName(i, *form) << "(const tn_args *args);\n";
+  os << "\n}\n\nnamespace {\n\n";
+  for (const CpuForm *form : forms) {
+    os << "const tn_unit units_" << suffixOf(*form) << "[] = {\n";
+    for (unsigned i = 0; i < numUnits; ++i)
+      os << "    " << entryName(i, *form) << ",\n";
+    os << "    nullptr,\n};\n\n";
+  }
+  os << "const tn_form forms[] = {\n";
+  for (const CpuForm *form : forms)
+    os << "    {\"" << form->name << "\", " << form->features << "u, "
+       << numUnits << "u, units_" << suffixOf(*form) << "},\n";
+  os << "};\n\n} // namespace\n\nextern \"C\" {\n\n"
+     << "__attribute__((visibility(\"default\"))) const tn_form *const "
+        "tenon_forms = forms;\n"
+     << "__attribute__((visibility(\"default\"))) const uint32_t "
+        "tenon_num_forms = "
+     << forms.size() << ";\n\n}\n";
+  return source;
+}
+
+} // namespace
+
+std::vector<Source> emitUnits(llvm::ArrayRef<Unit> units,
+                              const TargetOptions &options) {
+  std::vector<const CpuForm *> forms = options.forms;
+  if (forms.empty())
+    forms = llvm::cantFail(parseCpuForms("native"));
+  std::vector<unsigned> groups[std::size(groupNames)];
+  for (const auto &[i, unit] : llvm::enumerate(units))
+    groups[unsigned(kernelInfo(unit.kernel).group)].push_back(i);
+  std::vector<Source> sources;
+  for (const CpuForm *form : forms) {
+    for (const auto &[g, members] : llvm::enumerate(groups)) {
+      llvm::ArrayRef<unsigned> rest = members;
+      for (unsigned n = 0; !rest.empty(); ++n) {
+        size_t count = std::min(rest.size(), maxUnits[g]);
+        std::string name = llvm::formatv("{0}-{1}", groupNames[g], n);
+        sources.push_back(
+            writeSource(units, rest.take_front(count), name, *form));
+        rest = rest.drop_front(count);
+      }
+    }
+  }
+  sources.push_back(writeForms(units.size(), forms));
+  return sources;
+}
+
+std::vector<Unit> shareUnits(llvm::ArrayRef<kernel::Program *> programs) {
+  std::vector<Unit> shared;
+  llvm::StringMap<unsigned> numbers;
+  for (kernel::Program *program : programs) {
+    std::vector<unsigned> number;
+    for (Unit &unit : program->units) {
+      std::string text;
+      llvm::raw_string_ostream os(text);
+      kernel::print(unit, os);
+      auto [entry, isNew] = numbers.try_emplace(text, shared.size());
+      if (isNew)
+        shared.push_back(unit);
+      number.push_back(entry->second);
+    }
+    for (kernel::Launch &launch : program->launches)
+      if (launch.unit != kernel::none)
+        launch.unit = number[launch.unit];
+  }
+  for (kernel::Program *program : programs)
+    program->units = shared;
+  return shared;
+}
+
+} // namespace tenon::codegen
