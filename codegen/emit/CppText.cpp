@@ -7,6 +7,7 @@
 #include "codegen/emit/CppText.h"
 #include "ir/OpDef.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 

@@ -19,6 +19,7 @@
 
 namespace tenon::codegen {
 
+using ir::Dim;
 using kernel::Buffer;
 using kernel::BufferKind;
 using kernel::Launch;

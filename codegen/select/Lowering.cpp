@@ -48,7 +48,7 @@ Lowering::Lowering(const ir::Module &module, const ir::Func &func,
                    const TargetOptions &)
     : module(module), func(func) {
   for (auto add : {addContractions, addAttention, addNorms, addLoops, addViews,
-                   addMovement, addIndexing, addReductions, addWindows,
+                   addIndexing,
                    addShapes})
     add(table);
 }
@@ -266,6 +266,8 @@ View Lowering::operand(const ir::Op &op, const ir::Value *value,
 View Lowering::fit(const ir::Op &op, const View &view, Strides strides) {
   if (satisfies(view, strides))
     return view;
+  if (std::optional<View> constant = denseConstant(view))
+    return *constant;
   View dense = temporary(view.element, view.shape);
   copy(op, view, dense);
   return dense;
@@ -309,6 +311,30 @@ View Lowering::weight(ir::ConstantRef value) {
       ir::byteSize(value->element(), value->numElements());
   stored.bytes = bytes ? *bytes : 0;
   return kernel::Program::contiguous(addWeight(std::move(stored)), type);
+}
+
+/// A window into a constant, copied now rather than in every run.
+std::optional<View> Lowering::denseConstant(const View &view) {
+  ir::ConstantRef whole = constantOf(view);
+  std::optional<llvm::SmallVector<int64_t>> shape =
+      ir::constantShape(view.shape);
+  std::optional<llvm::SmallVector<int64_t>> strides =
+      ir::constantShape(view.strides);
+  std::optional<int64_t> offset = view.offset.constant();
+  unsigned bits = ir::bitWidth(view.element);
+  if (!whole || !shape || !strides || !offset || bits % 8 != 0)
+    return std::nullopt;
+  std::vector<uint8_t> from = whole->materialize();
+  std::vector<uint8_t> to;
+  ir::forEachIndex(*shape, [&](llvm::ArrayRef<int64_t> index) {
+    int64_t at = *offset;
+    for (const auto &[i, stride] : llvm::zip_equal(index, *strides))
+      at += i * stride;
+    auto *element = from.data() + at * (bits / 8);
+    to.insert(to.end(), element, element + bits / 8);
+  });
+  return weight(
+      ir::Constant::copy(view.element, *shape, to, whole->name()));
 }
 
 View Lowering::packed(const View &view, const kernel::Weight::Matrix &matrix) {

@@ -149,6 +149,7 @@ private:
   unsigned addBuffer(kernel::BufferKind kind, unsigned index, Dim bytes);
   unsigned addWeight(kernel::Weight weight);
   unsigned addUnit(kernel::Unit unit);
+  std::optional<View> denseConstant(const View &view);
   void startSegment();
   void dropUnused();
 
