@@ -1,0 +1,61 @@
+//===- Payload.h - the plan and weights inside an artifact's file -------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_RUNTIME_PAYLOAD_H
+#define TENON_RUNTIME_PAYLOAD_H
+
+#include "runtime/Plan.h"
+#include "runtime/support/File.h"
+
+#include <optional>
+
+namespace tenon::rt {
+
+/// How the weights get into memory: mapped from the file and shared between
+/// processes, or copied into large pages of this process's own.
+enum class WeightPages { Map, Huge };
+
+/// Names of the ELF sections of an artifact. They lie outside the loaded
+/// segments, so that their size has no limits and starting costs nothing.
+inline constexpr char planSection[] = ".tenon.plan";
+inline constexpr char weightsSection[] = ".tenon.weights";
+inline constexpr char goldenSection[] = ".tenon.golden";
+
+/// An artifact's file, opened: an ELF executable or shared library with the
+/// sections above. `.tenon.golden` may be missing; it is an .npz with an array
+/// "input/NAME" for each input, "output/NAME" for each output and "tolerance",
+/// two f64 (relative, absolute).
+class Payload {
+public:
+  /// Messages begin with `name`, by default `path`.
+  static Result<Payload> open(const std::string &path,
+                              WeightPages pages = WeightPages::Map,
+                              const std::string &name = "");
+  /// The artifact that the code or data at `address` was loaded from.
+  static Result<Payload> openContaining(const void *address,
+                                        WeightPages pages = WeightPages::Map);
+
+  const std::string &path() const { return file; }
+  const Plan &plan() const { return *thePlan; }
+  Bytes weights() const { return weightMap.bytes(); }
+  Bytes golden() const { return goldenMap.bytes(); }
+  uint64_t fileBytes() const { return size; }
+
+  /// Reads all weights and compares their checksum.
+  Status verifyWeights(unsigned threads) const;
+
+private:
+  Payload() = default;
+
+  std::string file;
+  uint64_t size = 0;
+  MappedFile planMap, weightMap, goldenMap;
+  std::optional<Plan> thePlan;
+};
+
+} // namespace tenon::rt
+
+#endif // TENON_RUNTIME_PAYLOAD_H

@@ -1,0 +1,349 @@
+//===- Session.cpp - one caller's runs of a model -----------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/Session.h"
+
+#include "runtime/Cpu.h"
+#include "runtime/format/DType.h"
+
+#include <algorithm>
+#include <ctime>
+
+namespace tenon::rt {
+namespace {
+
+constexpr unsigned maxThreads = 1024;
+
+int64_t now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t(time.tv_sec) * 1000000000 + time.tv_nsec;
+}
+
+void teamBarrier(const tn_args *args) {
+  static_cast<Team *>(args->team)->barrier();
+}
+
+std::string describeOutput(const Plan &plan, size_t index) {
+  const char *name = plan.string(plan.outputs()[index].name);
+  return "output '" + printable(std::string(name)) + "'";
+}
+
+/// Copies a strided view into C order; elements are whole bytes.
+void copyStrided(const tn_view &from, size_t rank, size_t size, char *to) {
+  int64_t index[maxRank] = {};
+  for (size_t d = 0; d < rank; ++d)
+    if (from.shape[d] == 0)
+      return;
+  const char *at = from.data;
+  while (true) {
+    std::memcpy(to, at, size);
+    to += size;
+    size_t d = rank;
+    while (true) {
+      if (d-- == 0)
+        return;
+      at += from.stride[d] * int64_t(size);
+      if (++index[d] < from.shape[d])
+        break;
+      at -= from.stride[d] * int64_t(size) * from.shape[d];
+      index[d] = 0;
+    }
+  }
+}
+
+bool isContiguous(const tn_view &view, size_t rank) {
+  int64_t expected = 1;
+  for (size_t d = rank; d-- > 0;) {
+    if (view.shape[d] != 1 && view.stride[d] != expected)
+      return false;
+    expected *= view.shape[d];
+  }
+  return true;
+}
+
+} // namespace
+
+Session::Session(const Model &model, std::unique_ptr<Team> team)
+    : theModel(model), plan(model.plan()), team(std::move(team)), frame(plan),
+      inputs(plan.inputs().size()), results(plan.outputs().size()),
+      symbols(plan.symbols().size()) {
+  const char *weights = reinterpret_cast<const char *>(model.weights().data());
+  for (uint32_t i = 0; i < plan.buffers().size(); ++i)
+    if (plan.buffers()[i].kind == BufferKind::Weight)
+      frame.setBase(i, const_cast<char *>(weights) + plan.buffers()[i].offset);
+}
+
+Result<std::unique_ptr<Session>> Session::create(const Model &model,
+                                                 unsigned threads) {
+  if (threads == 0)
+    threads = defaultThreads();
+  if (threads > maxThreads)
+    return TN_ERROR("%u threads asked for, at most %u are possible", threads,
+                    maxThreads);
+  auto team = Team::create(threads);
+  if (!team.ok())
+    return team.status();
+  return std::unique_ptr<Session>(new Session(model, std::move(*team)));
+}
+
+Status Session::setInput(size_t index, DType dtype,
+                         std::span<const int64_t> shape, const void *data) {
+  if (index >= inputs.size())
+    return TN_ERROR("no input number %zu; the model has %zu inputs", index,
+                    inputs.size());
+  if (Status status = checkInput(plan, index, dtype, shape); !status.ok())
+    return status;
+  uint64_t count = 0;
+  countElements(shape, count);
+  size_t align = std::max(1, dtypeInfo(dtype).bits / 8);
+  if (count != 0 && (!data || reinterpret_cast<uintptr_t>(data) % align != 0))
+    return TN_ERROR("%s: its data are %s", describeInput(plan, index).c_str(),
+                    data ? "not aligned" : "null");
+  inputs[index].set = true;
+  inputs[index].shape.assign(shape.begin(), shape.end());
+  inputs[index].data = data;
+  return {};
+}
+
+Status Session::setInput(const std::string &name, DType dtype,
+                         std::span<const int64_t> shape, const void *data) {
+  std::string known;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (name == plan.string(plan.inputs()[i].name))
+      return setInput(i, dtype, shape, data);
+    known += (known.empty() ? "'" : ", '") +
+             printable(std::string(plan.string(plan.inputs()[i].name))) + "'";
+  }
+  return TN_ERROR("no input '%s'; the model's inputs are %s",
+                  printable(name).c_str(),
+                  known.empty() ? "none" : known.c_str());
+}
+
+Status Session::setOutput(size_t index, void *data, uint64_t capacity) {
+  if (index >= results.size())
+    return TN_ERROR("no output number %zu; the model has %zu outputs", index,
+                    results.size());
+  results[index].callerData = data;
+  results[index].capacity = capacity;
+  return {};
+}
+
+Status Session::bind() {
+  if (Status status = bindSymbols(plan, inputs, symbols); !status.ok())
+    return status;
+  frame.setSymbols(symbols, 0);
+  if (Status status = frame.prepareSizes(0); !status.ok())
+    return status;
+  return checkDerivedDims(plan, inputs, frame.values());
+}
+
+std::optional<int64_t> Session::peakBytes() const {
+  ExprId id = plan.header().peakBytes;
+  if (id == none || plan.segmentOf(id) != 0)
+    return std::nullopt;
+  return frame.values()[id];
+}
+
+int64_t Session::total(ExprId Launch::*cost) const {
+  int64_t sum = 0;
+  for (const Launch &launch : plan.launches())
+    if (launch.*cost != none)
+      __builtin_add_overflow(sum, frame.values()[launch.*cost], &sum);
+  return sum;
+}
+
+Result<char *> Session::outputMemory(size_t index, uint64_t bytes) {
+  OutputSlot &slot = results[index];
+  if (slot.callerData) {
+    if (bytes > slot.capacity)
+      return TN_ERROR("%s: needs %llu bytes, its memory has %llu",
+                      describeOutput(plan, index).c_str(),
+                      static_cast<unsigned long long>(bytes),
+                      static_cast<unsigned long long>(slot.capacity));
+    return static_cast<char *>(slot.callerData);
+  }
+  if (!slot.own || slot.ownBytes < bytes) {
+    slot.own.reset(); // first, so that the two are never there together
+    slot.own = allocateAligned(bytes);
+    slot.ownBytes = bytes;
+  }
+  if (!slot.own)
+    return TN_ERROR("%s: not enough memory for %llu bytes",
+                    describeOutput(plan, index).c_str(),
+                    static_cast<unsigned long long>(bytes));
+  return reinterpret_cast<char *>(slot.own.get());
+}
+
+Status Session::placeOutputs(uint32_t segment) {
+  for (uint32_t i = 0; i < plan.buffers().size(); ++i) {
+    const Buffer &buffer = plan.buffers()[i];
+    if (buffer.kind != BufferKind::Output ||
+        plan.segmentOf(buffer.bytes) != segment)
+      continue;
+    Result<char *> memory =
+        outputMemory(size_t(buffer.offset), frame.bufferBytes(i));
+    if (!memory.ok())
+      return memory.status();
+    frame.setBase(i, *memory);
+  }
+  return {};
+}
+
+Status Session::run() {
+  if (Status status = bind(); !status.ok())
+    return status;
+  for (uint32_t i = 0; i < plan.buffers().size(); ++i) {
+    const Buffer &buffer = plan.buffers()[i];
+    if (buffer.kind != BufferKind::Input)
+      continue;
+    size_t index = size_t(buffer.offset);
+    uint64_t count = 0;
+    countElements(inputs[index].shape, count);
+    uint64_t bits = count * dtypeInfo(plan.inputs()[index].dtype).bits;
+    if (frame.bufferBytes(i) > (bits + 7) / 8)
+      return TN_ERROR("damaged plan: %s is smaller than its buffer",
+                      describeInput(plan, index).c_str());
+    // Units do not write to inputs; the ABI has one kind of view.
+    frame.setBase(i, const_cast<char *>(
+                         static_cast<const char *>(inputs[index].data)));
+  }
+  times.clear();
+  began = now();
+  uint32_t count = uint32_t(plan.segments().size());
+  for (uint32_t s = 0; s < std::max(count, 1u); ++s) {
+    if (Status status = frame.prepareSizes(s); !status.ok())
+      return status;
+    if (Status status = placeOutputs(s); !status.ok())
+      return status;
+    if (s < count)
+      if (Status status = runSegment(s); !status.ok())
+        return status;
+  }
+  for (size_t i = 0; i < results.size(); ++i)
+    if (Status status = finishOutput(i); !status.ok())
+      return status;
+  return {};
+}
+
+Status Session::runSegment(uint32_t segment) {
+  const Segment &run = plan.segments()[segment];
+  if (run.numLaunches == 0)
+    return {};
+  frame.preparePointers(segment);
+  current = segment;
+  if (profiling)
+    times.resize(times.size() + size_t(run.numLaunches) * threads());
+  team->run(walk, this);
+  size_t last = run.firstLaunch + run.numLaunches - 1;
+  if (plan.launches()[last].kind != LaunchKind::BindSymbols)
+    return {};
+  if (Status status = bindFromData(last); !status.ok())
+    return status;
+  frame.setSymbols(symbols, segment + 1);
+  return {};
+}
+
+void Session::walk(void *context, unsigned thread) {
+  Session &session = *static_cast<Session *>(context);
+  const Segment &run = session.plan.segments()[session.current];
+  for (uint32_t l = 0; l < run.numLaunches; ++l) {
+    size_t index = run.firstLaunch + l;
+    if (session.profiling) {
+      int64_t begin = now();
+      session.launch(index, thread);
+      session.times[index * session.threads() + thread] = {
+          uint32_t(index), thread, begin - session.began,
+          now() - session.began};
+    } else {
+      session.launch(index, thread);
+    }
+    if (l + 1 < run.numLaunches)
+      session.team->barrier(); // after the last, Team::run has one
+  }
+}
+
+void Session::launch(size_t index, unsigned thread) {
+  const Launch &launch = plan.launches()[index];
+  const tn_view *views = frame.viewsOf(index);
+  if (launch.kind == LaunchKind::Kernel) {
+    tn_args args = {views,       frame.paramsOf(index), frame.scratchOf(index),
+                    teamBarrier, team.get(),            int32_t(thread),
+                    int32_t(threads())};
+    theModel.form().units[launch.unit](&args);
+  } else if (launch.kind == LaunchKind::WriteExprs && thread == 0) {
+    const View &view = plan.views()[plan.run(launch.views, 1)[0]];
+    int64_t room = 1;
+    for (size_t d = 0; d < view.rank; ++d)
+      room *= views[0].shape[d];
+    size_t count = std::min(size_t(room), size_t(launch.numParams));
+    if (count != 0)
+      std::memcpy(views[0].data, frame.paramsOf(index),
+                  count * sizeof(int64_t));
+  }
+}
+
+Status Session::bindFromData(size_t index) {
+  const Launch &launch = plan.launches()[index];
+  const View &described = plan.views()[plan.run(launch.views, 1)[0]];
+  const tn_view &view = frame.viewsOf(index)[0];
+  int64_t room = 1;
+  for (size_t d = 0; d < described.rank; ++d)
+    room *= view.shape[d];
+  if (uint64_t(room) < launch.numParams)
+    return TN_ERROR("damaged plan: launch %zu binds more than there is", index);
+  const uint8_t *data = reinterpret_cast<const uint8_t *>(view.data);
+  auto ids = plan.run(launch.params, launch.numParams);
+  std::string where = format(
+      "%s: a size computed from the data is ",
+      printable(std::string(plan.string(launch.location))).c_str());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    int64_t value = described.dtype == DType::I64
+                        ? readAs<int64_t>(data + 8 * i)
+                        : readAs<int32_t>(data + 4 * i);
+    if (Status status = checkRange(plan, ids[i], value, where); !status.ok())
+      return status;
+    symbols[ids[i]] = value;
+  }
+  return {};
+}
+
+Status Session::finishOutput(size_t index) {
+  const Port &port = plan.outputs()[index];
+  OutputSlot &slot = results[index];
+  Result<tn_view> view = frame.resolve(port.target, slot.dims);
+  if (!view.ok())
+    return view.status();
+  uint64_t count = 0;
+  size_t bits = dtypeInfo(port.dtype).bits;
+  slot.value.dtype = port.dtype;
+  slot.value.shape = {slot.dims.data(), port.rank};
+  if (!countElements(slot.value.shape, count))
+    return TN_ERROR("%s: its size is out of range",
+                    describeOutput(plan, index).c_str());
+  slot.value.bytes = (count * bits + 7) / 8;
+  const Buffer &buffer = plan.buffers()[plan.views()[port.target].buffer];
+  bool contiguous = isContiguous(*view, port.rank);
+  if (buffer.kind == BufferKind::Output && buffer.offset == index) {
+    int64_t offset = frame.values()[plan.views()[port.target].offset];
+    if (count != 0 && (!contiguous || offset != 0))
+      return TN_ERROR("damaged plan: %s is not contiguous",
+                      describeOutput(plan, index).c_str());
+    slot.value.data = view->data;
+    return {};
+  }
+  Result<char *> memory = outputMemory(index, slot.value.bytes);
+  if (!memory.ok())
+    return memory.status();
+  if (contiguous || bits % 8 != 0)
+    std::memcpy(*memory, view->data, slot.value.bytes);
+  else
+    copyStrided(*view, port.rank, bits / 8, *memory);
+  slot.value.data = *memory;
+  return {};
+}
+
+} // namespace tenon::rt

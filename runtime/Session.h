@@ -1,0 +1,109 @@
+//===- Session.h - one caller's runs of a model -------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_RUNTIME_SESSION_H
+#define TENON_RUNTIME_SESSION_H
+
+#include "runtime/Binding.h"
+#include "runtime/Frame.h"
+#include "runtime/Model.h"
+#include "runtime/Npz.h"
+#include "runtime/Team.h"
+
+#include <optional>
+
+namespace tenon::rt {
+
+/// An output after a run.
+struct OutputValue {
+  DType dtype = DType::F32;
+  std::span<const int64_t> shape; ///< valid until the next run
+  void *data = nullptr;           ///< C order, contiguous
+  uint64_t bytes = 0;
+};
+
+/// When a thread worked on a launch, in nanoseconds since the run began.
+struct LaunchTime {
+  uint32_t launch, thread;
+  int64_t begin, end;
+};
+
+/// Runs a model: holds its inputs, temporaries, outputs and threads. For one
+/// caller at a time; several sessions of one model may run at the same time.
+class Session {
+public:
+  /// `threads` 0 takes defaultThreads(). `model` must outlive the session.
+  static Result<std::unique_ptr<Session>> create(const Model &model,
+                                                 unsigned threads = 0);
+
+  const Model &model() const { return theModel; }
+  unsigned threads() const { return team->size(); }
+
+  /// Gives input `index`; `data`, in C order, is not copied and must stay valid
+  /// and aligned to its element size for each run.
+  Status setInput(size_t index, DType dtype, std::span<const int64_t> shape,
+                  const void *data);
+  /// Same, by the model's name for it.
+  Status setInput(const std::string &name, DType dtype,
+                  std::span<const int64_t> shape, const void *data);
+  /// Has output `index` written to `capacity` bytes at `data`; null data means
+  /// the session's own memory, the default.
+  Status setOutput(size_t index, void *data, uint64_t capacity);
+
+  /// Binds the symbols to the inputs' shapes; run() does so too.
+  Status bind();
+  /// Peak memory for the bound shapes, or nothing when data define it.
+  std::optional<int64_t> peakBytes() const;
+  /// Floating-point operations and bytes of a run with the shapes of the last.
+  int64_t flops() const { return total(&Launch::flops); }
+  int64_t bytes() const { return total(&Launch::bytes); }
+
+  Status run();
+  /// Output `index` of the last run.
+  const OutputValue &output(size_t index) const { return results[index].value; }
+
+  /// From now on run() notes when each thread works on each launch.
+  void enableProfile() { profiling = true; }
+  std::span<const LaunchTime> profile() const { return times; }
+
+private:
+  Session(const Model &model, std::unique_ptr<Team> team);
+
+  struct OutputSlot {
+    void *callerData = nullptr;
+    uint64_t capacity = 0;
+    AlignedBytes own;
+    uint64_t ownBytes = 0;
+    std::vector<int64_t> dims;
+    OutputValue value;
+  };
+
+  int64_t total(ExprId Launch::*cost) const;
+  /// The memory of output `index`, `bytes` long.
+  Result<char *> outputMemory(size_t index, uint64_t bytes);
+  Status placeOutputs(uint32_t segment);
+  Status runSegment(uint32_t segment);
+  static void walk(void *session, unsigned thread);
+  void launch(size_t index, unsigned thread);
+  Status bindFromData(size_t index);
+  Status finishOutput(size_t index);
+
+  const Model &theModel;
+  const Plan &plan;
+  std::unique_ptr<Team> team;
+  Frame frame;
+  std::vector<InputValue> inputs;
+  std::vector<OutputSlot> results;
+  std::vector<int64_t> symbols;
+  uint32_t current = 0; ///< the segment that the team walks
+  bool profiling = false;
+  int64_t began = 0;
+  std::vector<LaunchTime> times; ///< launch-major
+};
+
+} // namespace tenon::rt
+
+#endif // TENON_RUNTIME_SESSION_H

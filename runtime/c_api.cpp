@@ -1,0 +1,159 @@
+//===- c_api.cpp - the C interface of a compiled model ------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/c_api.h"
+
+#include "runtime/Cpu.h"
+#include "runtime/Payload.h"
+#include "runtime/Session.h"
+
+#include <optional>
+
+using namespace tenon::rt;
+
+static_assert(unsigned(TENON_F4E2M1) == unsigned(DType::F4E2M1) &&
+              unsigned(TENON_BOOL) == unsigned(DType::Bool));
+
+struct tenon_model {
+  Payload payload;
+  Model model;
+};
+
+struct tenon_session {
+  std::unique_ptr<Session> session;
+  std::string error;
+  bool ran = false;
+};
+
+namespace {
+
+std::string &openError() {
+  static thread_local std::string text;
+  return text;
+}
+
+int report(tenon_session *session, const Status &status) {
+  session->error = status.message();
+  return status.ok() ? 0 : 1;
+}
+
+const char *portName(const Plan &plan, std::span<const Port> ports,
+                     size_t index) {
+  return index < ports.size() ? plan.string(ports[index].name) : nullptr;
+}
+
+} // namespace
+
+extern "C" {
+
+tenon_model *tenon_open(void) {
+  auto fail = [](std::string message) -> tenon_model * {
+    openError() = std::move(message);
+    return nullptr;
+  };
+  auto form = chooseForm({tenon_forms, tenon_num_forms}, cpuFeatures(), "");
+  if (!form.ok())
+    return fail(form.message());
+  auto payload = Payload::openContaining(&tenon_num_forms);
+  if (!payload.ok())
+    return fail(payload.message());
+  auto model = Model::create(payload->plan(), payload->weights(), **form);
+  if (!model.ok())
+    return fail(model.message());
+  return new tenon_model{std::move(*payload), std::move(*model)};
+}
+
+const char *tenon_open_error(void) { return openError().c_str(); }
+
+void tenon_close(tenon_model *model) { delete model; }
+
+size_t tenon_num_inputs(const tenon_model *model) {
+  return model->model.plan().inputs().size();
+}
+
+size_t tenon_num_outputs(const tenon_model *model) {
+  return model->model.plan().outputs().size();
+}
+
+const char *tenon_input_name(const tenon_model *model, size_t index) {
+  const Plan &plan = model->model.plan();
+  return portName(plan, plan.inputs(), index);
+}
+
+const char *tenon_output_name(const tenon_model *model, size_t index) {
+  const Plan &plan = model->model.plan();
+  return portName(plan, plan.outputs(), index);
+}
+
+const char *tenon_manifest(const tenon_model *model) {
+  const Plan &plan = model->model.plan();
+  return plan.string(plan.header().manifest);
+}
+
+tenon_session *tenon_session_create(const tenon_model *model,
+                                    unsigned threads) {
+  auto session = Session::create(model->model, threads);
+  if (!session.ok()) {
+    openError() = session.message();
+    return nullptr;
+  }
+  return new tenon_session{std::move(*session), "", false};
+}
+
+void tenon_session_destroy(tenon_session *session) { delete session; }
+
+const char *tenon_session_error(const tenon_session *session) {
+  return session->error.c_str();
+}
+
+int tenon_set_input(tenon_session *session, const char *name, tenon_dtype dtype,
+                    const int64_t *shape, uint32_t rank, const void *data) {
+  return report(session, session->session->setInput(
+                             name, DType(dtype), {shape, rank}, data));
+}
+
+int tenon_set_input_at(tenon_session *session, size_t index, tenon_dtype dtype,
+                       const int64_t *shape, uint32_t rank, const void *data) {
+  return report(session, session->session->setInput(
+                             index, DType(dtype), {shape, rank}, data));
+}
+
+int tenon_set_output_at(tenon_session *session, size_t index, void *data,
+                        uint64_t capacity) {
+  return report(session, session->session->setOutput(index, data, capacity));
+}
+
+int tenon_run(tenon_session *session) {
+  int failed = report(session, session->session->run());
+  session->ran = !failed;
+  return failed;
+}
+
+int tenon_get_output(tenon_session *session, size_t index,
+                     tenon_tensor *tensor) {
+  const Plan &plan = session->session->model().plan();
+  if (!session->ran)
+    return report(session, TN_ERROR("no outputs before a successful run"));
+  if (index >= plan.outputs().size())
+    return report(session, TN_ERROR("no output number %zu; the model has %zu",
+                                    index, plan.outputs().size()));
+  const OutputValue &value = session->session->output(index);
+  *tensor = {tenon_dtype(value.dtype), uint32_t(value.shape.size()),
+             value.shape.data(), value.data, value.bytes};
+  return 0;
+}
+
+int tenon_get_output_named(tenon_session *session, const char *name,
+                           tenon_tensor *tensor) {
+  const Plan &plan = session->session->model().plan();
+  for (size_t i = 0; i < plan.outputs().size(); ++i)
+    if (std::strcmp(plan.string(plan.outputs()[i].name), name) == 0)
+      return tenon_get_output(session, i, tensor);
+  return report(session, TN_ERROR("no output '%s'",
+                                  printable(std::string(name)).c_str()));
+}
+
+} // extern "C"

@@ -1,0 +1,120 @@
+//===- c_api.h - the C interface of a compiled model --------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_RUNTIME_C_API_H
+#define TENON_RUNTIME_C_API_H
+
+/*
+ * A shared library made by `tenon compile MODEL.onnx -o libmodel.so` exports
+ * these functions. One tenon_model can serve many sessions at the same time;
+ * one session is for one thread at a time.
+ *
+ *   tenon_model *model = tenon_open();
+ *   tenon_session *session = tenon_session_create(model, 0);
+ *   int64_t shape[2] = {1, 128};
+ *   if (tenon_set_input(session, "ids", TENON_I64, shape, 2, ids) ||
+ *       tenon_run(session))
+ *     fprintf(stderr, "%s\n", tenon_session_error(session));
+ *   tenon_tensor out;
+ *   tenon_get_output(session, 0, &out);
+ *
+ * Functions that return int give 0 on success; the message of the last failure
+ * is at tenon_session_error().
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef TENON_API
+#define TENON_API __attribute__((visibility("default")))
+#endif
+
+/** Element types. Those below 8 bits are packed, the first in the low bits. */
+typedef enum tenon_dtype {
+  TENON_F64,
+  TENON_F32,
+  TENON_F16,
+  TENON_BF16,
+  TENON_I64,
+  TENON_I32,
+  TENON_I16,
+  TENON_I8,
+  TENON_U64,
+  TENON_U32,
+  TENON_U16,
+  TENON_U8,
+  TENON_BOOL,
+  TENON_I4,
+  TENON_U4,
+  TENON_I2,
+  TENON_U2,
+  TENON_F8E4M3FN,
+  TENON_F8E4M3FNUZ,
+  TENON_F8E5M2,
+  TENON_F8E5M2FNUZ,
+  TENON_F8E8M0,
+  TENON_F4E2M1
+} tenon_dtype;
+
+typedef struct tenon_model tenon_model;
+typedef struct tenon_session tenon_session;
+
+/** A tensor in C order. */
+typedef struct tenon_tensor {
+  tenon_dtype dtype;
+  uint32_t rank;
+  const int64_t *shape;
+  void *data;
+  uint64_t bytes;
+} tenon_tensor;
+
+/** Opens the model in this library; null on failure, see tenon_open_error(). */
+TENON_API tenon_model *tenon_open(void);
+/** Why the last tenon_open() or tenon_session_create() of this thread failed. */
+TENON_API const char *tenon_open_error(void);
+/** Close its sessions first. */
+TENON_API void tenon_close(tenon_model *model);
+
+TENON_API size_t tenon_num_inputs(const tenon_model *model);
+TENON_API size_t tenon_num_outputs(const tenon_model *model);
+/** Names as in the model; null when there is no such input or output. */
+TENON_API const char *tenon_input_name(const tenon_model *model, size_t index);
+TENON_API const char *tenon_output_name(const tenon_model *model, size_t index);
+/** JSON: the model's hash, the compiler's version and flags. */
+TENON_API const char *tenon_manifest(const tenon_model *model);
+
+/** threads 0: as many as there are cores this process may use. */
+TENON_API tenon_session *tenon_session_create(const tenon_model *model,
+                                              unsigned threads);
+TENON_API void tenon_session_destroy(tenon_session *session);
+TENON_API const char *tenon_session_error(const tenon_session *session);
+
+/** Gives an input. The data are not copied: they must stay until the run. */
+TENON_API int tenon_set_input(tenon_session *session, const char *name,
+                              tenon_dtype dtype, const int64_t *shape,
+                              uint32_t rank, const void *data);
+TENON_API int tenon_set_input_at(tenon_session *session, size_t index,
+                                 tenon_dtype dtype, const int64_t *shape,
+                                 uint32_t rank, const void *data);
+/** Has an output written to the caller's memory; null: the session's own. */
+TENON_API int tenon_set_output_at(tenon_session *session, size_t index,
+                                  void *data, uint64_t capacity);
+TENON_API int tenon_run(tenon_session *session);
+/** An output of the last run; its shape and data are valid until the next. */
+TENON_API int tenon_get_output(tenon_session *session, size_t index,
+                               tenon_tensor *tensor);
+TENON_API int tenon_get_output_named(tenon_session *session, const char *name,
+                                     tenon_tensor *tensor);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TENON_RUNTIME_C_API_H */

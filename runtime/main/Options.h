@@ -1,0 +1,39 @@
+//===- Options.h - the artifact's command line --------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_RUNTIME_MAIN_OPTIONS_H
+#define TENON_RUNTIME_MAIN_OPTIONS_H
+
+#include "runtime/Payload.h"
+#include "runtime/support/Status.h"
+
+#include <span>
+#include <string>
+
+namespace tenon::rt {
+
+enum class Command { None, Info, Run, Bench, SelfTest, Help };
+
+/// What the artifact was asked to do.
+struct Options {
+  Command command = Command::None;
+  std::string inputs, outputs, profile, cpu;
+  unsigned threads = 0;
+  double seconds = 2;
+  bool json = false;
+  WeightPages pages = WeightPages::Map;
+};
+
+/// Reads the arguments after the program's name. Accepts --flag=value and
+/// --flag value.
+Result<Options> parseOptions(std::span<char *const> arguments);
+
+/// What --help prints.
+extern const char *const helpText;
+
+} // namespace tenon::rt
+
+#endif // TENON_RUNTIME_MAIN_OPTIONS_H
