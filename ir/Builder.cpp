@@ -48,18 +48,20 @@ Builder Builder::after(Op *op) {
 }
 
 Expected<Op *> Builder::create(OpKind kind, ArrayRef<Value *> operands,
-                               std::unique_ptr<Attrs> attrs) {
+                               std::unique_ptr<Attrs> attrs,
+                               std::unique_ptr<Block> region) {
   SmallVector<const TensorType *, 4> types;
   for (Value *value : operands)
     types.push_back(value ? &value->type : nullptr);
   InferContext context;
-  if (Error error = infer({kind, types, *attrs}, context))
+  if (Error error = infer({kind, types, *attrs, region.get()}, context))
     return error;
   if (Error error = keepConstraints(func, context, loc))
     return error;
   Op *op =
       block->insert(kind, std::move(attrs), operands, context.results, point);
   op->loc = loc;
+  op->setRegion(std::move(region));
   return op;
 }
 
@@ -68,24 +70,19 @@ Expected<Op *> Builder::create(OpKind kind, ArrayRef<Value *> operands) {
 }
 
 Expected<Op *> Builder::clone(const Op &op, ArrayRef<Value *> operands) {
-  SmallVector<const TensorType *, 4> types;
-  for (Value *value : operands)
-    types.push_back(value ? &value->type : nullptr);
-  InferContext context;
-  if (Error error =
-          infer({op.kind(), types, op.rawAttrs(), op.region()}, context))
-    return error;
-  if (Error error = keepConstraints(func, context, op.loc))
-    return error;
-  Op *copy = block->insert(op.kind(), op.rawAttrs().clone(), operands,
-                           context.results, point);
-  copy->loc = op.loc;
-  for (unsigned i = 0; i < op.numResults(); ++i)
-    copy->result(i)->name = op.result(i)->name;
+  std::unique_ptr<Block> region;
   if (op.region()) {
+    region = std::make_unique<Block>();
     ValueMap map;
-    cloneBlock(*op.region(), *copy->makeRegion(), map);
+    cloneBlock(*op.region(), *region, map);
   }
+  Expected<Op *> copy =
+      create(op.kind(), operands, op.rawAttrs().clone(), std::move(region));
+  if (!copy)
+    return copy;
+  (*copy)->loc = op.loc;
+  for (unsigned i = 0; i < op.numResults(); ++i)
+    (*copy)->result(i)->name = op.result(i)->name;
   return copy;
 }
 

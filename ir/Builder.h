@@ -35,8 +35,10 @@ public:
   /// Where runtime-checked equalities go; asserts when null and one is needed.
   Func *func = nullptr;
 
+  /// \p region is the body of a map or an epilogue.
   llvm::Expected<Op *> create(OpKind kind, llvm::ArrayRef<Value *> operands,
-                              std::unique_ptr<Attrs> attrs);
+                              std::unique_ptr<Attrs> attrs,
+                              std::unique_ptr<Block> region = nullptr);
   /// As `create` with default attributes.
   llvm::Expected<Op *> create(OpKind kind, llvm::ArrayRef<Value *> operands);
   /// A copy of \p op with other operands (region cloned).

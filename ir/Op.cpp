@@ -100,11 +100,13 @@ Block *Op::makeRegion() {
   return body.get();
 }
 
-void Op::takeRegion(Op &other) {
-  body = std::move(other.body);
+void Op::setRegion(std::unique_ptr<Block> region) {
+  body = std::move(region);
   if (body)
     body->parentOp = this;
 }
+
+void Op::takeRegion(Op &other) { setRegion(std::move(other.body)); }
 
 Op *Op::next() const {
   auto it = std::next(position);

@@ -112,6 +112,8 @@ public:
   Block *region() const { return body.get(); }
   /// Makes an empty region (dropping a previous one).
   Block *makeRegion();
+  /// Takes over \p region, which has no parent yet.
+  void setRegion(std::unique_ptr<Block> region);
   void takeRegion(Op &other);
 
   Block *block() const { return parent; }
