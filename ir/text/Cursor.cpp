@@ -85,16 +85,17 @@ bool Cursor::dim(Dim &value) {
   if (!parsed) {
     if (current.kind == Token::End || text.data() == begin)
       return expected("a dimension");
-    return failAt(begin, "not a dimension expression, or one that is too large");
+    return failAt(begin,
+                  "not a dimension expression, or one that is too large");
   }
   value = *parsed;
   return true;
 }
 
 bool Cursor::elementType(ElementType &value) {
-  std::optional<ElementType> parsed =
-      current.kind == Token::Identifier ? parseElementType(current.text)
-                                        : std::nullopt;
+  std::optional<ElementType> parsed = current.kind == Token::Identifier
+                                          ? parseElementType(current.text)
+                                          : std::nullopt;
   if (!parsed)
     return expected("an element type such as f32 or i64");
   value = *parsed;
@@ -170,8 +171,8 @@ Error Cursor::takeError() {
       errorAt ? errorAt - buffer.getBufferStart() : 0);
   size_t line = before.count('\n') + 1;
   size_t lineStart = before.rfind('\n') + 1; // npos + 1 is 0
-  return userError("{0}:{1}:{2}: error: {3}", buffer.getBufferIdentifier(), line,
-                   before.size() - lineStart + 1, message);
+  return userError("{0}:{1}:{2}: error: {3}", buffer.getBufferIdentifier(),
+                   line, before.size() - lineStart + 1, message);
 }
 
 } // namespace tenon::ir

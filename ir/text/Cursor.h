@@ -51,10 +51,13 @@ public:
 
   /// Records an error at the current token (or at \p where) unless there is one
   /// already. Always false.
-  bool fail(const llvm::Twine &message) { return failAt(current.begin, message); }
+  bool fail(const llvm::Twine &message) {
+    return failAt(current.begin, message);
+  }
   bool failAt(const char *where, const llvm::Twine &message);
   /// As fail, for errors that others return.
-  bool failWith(const char *where, const llvm::Twine &prefix, llvm::Error error);
+  bool failWith(const char *where, const llvm::Twine &prefix,
+                llvm::Error error);
   /// "expected ..., found 'token'".
   bool expected(const llvm::Twine &what);
 

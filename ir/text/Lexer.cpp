@@ -45,7 +45,8 @@ size_t numberLength(StringRef rest) {
     at = digitsFrom(at + 1);
   if (at < rest.size() && (rest[at] == 'e' || rest[at] == 'E')) {
     size_t exponent = at + 1;
-    if (exponent < rest.size() && (rest[exponent] == '+' || rest[exponent] == '-'))
+    if (exponent < rest.size() &&
+        (rest[exponent] == '+' || rest[exponent] == '-'))
       ++exponent;
     if (exponent < rest.size() && isDigit(rest[exponent]))
       at = digitsFrom(exponent);
@@ -95,8 +96,9 @@ Token lexToken(StringRef &rest) {
     return take(Token::Value, 1 + tail.take_while(isValueNameChar).size(), 1);
   if (c == '@')
     return take(Token::Function,
-                1 + (tail.starts_with("\"") ? stringLength(tail)
-                                            : tail.take_while(isWordChar).size()),
+                1 + (tail.starts_with("\"")
+                         ? stringLength(tail)
+                         : tail.take_while(isWordChar).size()),
                 1);
   return take(Token::Punctuation, punctuationLength(rest));
 }

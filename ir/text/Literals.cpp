@@ -162,13 +162,12 @@ bool parseInteger(Cursor &cursor, ElementType type, uint8_t *bytes,
   bool negative = cursor.consumeIf("-");
   StringRef text = cursor.token().text;
   uint64_t magnitude;
-  if (cursor.token().kind != Token::Number ||
-      text.getAsInteger(10, magnitude))
+  if (cursor.token().kind != Token::Number || text.getAsInteger(10, magnitude))
     return cursor.expected("an integer of type " + mnemonic(type));
   bool isSigned = category(type) == TypeCategory::Signed;
   uint64_t limit = UINT64_MAX >> (64 - bitWidth(type) + isSigned);
-  bool fits = negative ? magnitude <= (isSigned ? limit + 1 : 0)
-                       : magnitude <= limit;
+  bool fits =
+      negative ? magnitude <= (isSigned ? limit + 1 : 0) : magnitude <= limit;
   if (!fits)
     return cursor.failAt(begin, Twine(negative ? "-" : "") + text +
                                     " does not fit " + mnemonic(type));
@@ -311,10 +310,9 @@ bool ConstantParser::dense(ConstantRef &value) {
                    (lookup ? "has none of that name" : "is not there") +
                    "; splat(1), iota or random(seed = 1) need none");
   if (value->element() != element || value->shape() != ArrayRef<int64_t>(shape))
-    return cursor.failAt(begin,
-                         "the data of dense<\"" + name + "\"> is " +
-                             typeText(value->element(), value->shape()) +
-                             ", but the text says " + typeText());
+    return cursor.failAt(begin, "the data of dense<\"" + name + "\"> is " +
+                                    typeText(value->element(), value->shape()) +
+                                    ", but the text says " + typeText());
   return true;
 }
 
@@ -357,8 +355,9 @@ bool parseConstant(Cursor &cursor, const TensorType &type,
   std::optional<SmallVector<int64_t>> shape = constantShape(type.shape);
   std::optional<uint64_t> count = shape ? elementCount(*shape) : std::nullopt;
   if (!count || !byteSize(type.element, *count))
-    return cursor.fail("a constant's dimensions must be integers of a size that "
-                       "can be addressed");
+    return cursor.fail(
+        "a constant's dimensions must be integers of a size that "
+        "can be addressed");
   ConstantParser parser{cursor, type.element, *shape, *count, lookup};
   if (cursor.is("["))
     return parser.list(value);

@@ -16,8 +16,8 @@ namespace tenon::ir {
 /// Prints one element: integers in decimal, `true`, `inf`, `nan` (with its bits
 /// when they are not the usual ones), floats with the fewest digits that read
 /// back to the same bits.
-void printElement(llvm::raw_ostream &os, ElementType type,
-                  const uint8_t *bytes, uint64_t index);
+void printElement(llvm::raw_ostream &os, ElementType type, const uint8_t *bytes,
+                  uint64_t index);
 /// Reads what printElement prints, and any number that fits the type.
 bool parseElement(Cursor &cursor, ElementType type, uint8_t *bytes,
                   uint64_t index);
@@ -26,7 +26,8 @@ void printDouble(llvm::raw_ostream &os, double value);
 bool parseDouble(Cursor &cursor, double &value);
 
 /// Prints `splat(0.125)`, `iota`, `random(seed = 3)`, `[1, 2, 3]` (row-major)
-/// or, for a Dense constant of more than \p maxInline elements, `dense<"name">`.
+/// or, for a Dense constant of more than \p maxInline elements,
+/// `dense<"name">`.
 void printConstant(llvm::raw_ostream &os, const Constant &constant,
                    uint64_t maxInline, llvm::StringRef name);
 /// Parses one of these, for a constant of type \p type.

@@ -240,9 +240,9 @@ bool Parser::checkOutputs(const Func &func, ArrayRef<TensorType> types,
     return cursor.failAt(begin, "@" + func.name + " does not end in a return");
   ArrayRef<Value *> values = terminator->operands();
   if (values.size() != types.size())
-    return cursor.failAt(begin, "@" + func.name + " declares " +
-                                    Twine(types.size()) + " outputs and returns " +
-                                    Twine(values.size()));
+    return cursor.failAt(begin,
+                         "@" + func.name + " declares " + Twine(types.size()) +
+                             " outputs and returns " + Twine(values.size()));
   for (auto [value, type] : zip_equal(values, types)) {
     if (value->type == type)
       continue;
@@ -459,8 +459,8 @@ bool Parser::finish(PendingOp &op, Block &block, Scope &scope) {
   Builder builder(&block);
   builder.loc = std::move(op.loc);
   builder.func = currentFunc;
-  Expected<Op *> made = builder.create(op.kind, op.operands,
-                                       std::move(op.attrs), std::move(op.region));
+  Expected<Op *> made = builder.create(
+      op.kind, op.operands, std::move(op.attrs), std::move(op.region));
   if (!made)
     return cursor.failWith(op.begin, mnemonic + ": ", made.takeError());
   unsigned count = (*made)->numResults();
