@@ -56,10 +56,9 @@ DimBounds boundsOf(const Dim::Term &term) {
       b.high = multiply(b.high, a.high);
     }
   }
-  b = {multiply(b.low, term.coefficient), multiply(b.high, term.coefficient)};
-  if (term.coefficient < 0)
-    std::swap(b.low, b.high);
-  return b;
+  bool flips = term.coefficient < 0;
+  return {multiply(flips ? b.high : b.low, term.coefficient),
+          multiply(flips ? b.low : b.high, term.coefficient)};
 }
 
 /// Every expression of the process. Leaked on purpose: a Dim may outlive any
@@ -365,14 +364,14 @@ Dim operator*(Dim a, Dim b) {
 //===----------------------------------------------------------------------===//
 
 std::optional<int64_t> Dim::evaluate(Env env) const {
+  if (isOverflow())
+    return std::nullopt;
   int64_t sum = 0;
   for (const Term &term : terms()) {
     int64_t product = term.coefficient;
     for (const Atom *atom : term.atoms) {
       std::optional<int64_t> value;
-      if (isOverflow()) {
-        return std::nullopt;
-      } else if (atom->symbol) {
+      if (atom->symbol) {
         value = env(*atom->symbol);
       } else {
         std::optional<int64_t> a = atom->lhs().evaluate(env);

@@ -9,6 +9,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CheckedArithmetic.h"
 #include <numeric>
+#include <vector>
 
 using namespace llvm;
 
@@ -418,7 +419,7 @@ Dim minMaxDims(DimFunc f, Dim a, Dim b) {
   auto covers = [&](Dim x, Dim y) {
     return f == DimFunc::Min ? provablyNotLess(y, x) : provablyNotLess(x, y);
   };
-  SmallVector<Dim, 4> kept;
+  std::vector<Dim> kept;
   for (Dim operand : operands) {
     if (any_of(kept, [&](Dim other) { return covers(other, operand); }))
       continue;

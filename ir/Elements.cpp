@@ -260,7 +260,7 @@ double loadElement(ElementType type, const uint8_t *bytes, uint64_t index) {
 
 void storeElement(ElementType type, uint8_t *bytes, uint64_t index,
                   double value) {
-  uint64_t bits;
+  uint64_t bits = 0;
   switch (category(type)) {
   case TypeCategory::Float:
     bits = floatToBits(type, value);
