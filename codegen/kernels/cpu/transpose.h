@@ -63,8 +63,10 @@ TN_FN void transpose(const float *in, int64_t in_stride, float *out,
 
 /// Packs the columns [0, n) of B[K, n] into panels [ceil(n / 16)][K][16], as
 /// gemm_pack.h's pack_b, whatever its strides; fast where one of them is 1.
-inline void pack_panels(const float *b, int64_t k, int64_t n,
-                        int64_t row_stride, int64_t column_stride, float *out) {
+inline __attribute__((noinline)) void pack_panels(const float *b, int64_t k,
+                                                  int64_t n, int64_t row_stride,
+                                                  int64_t column_stride,
+                                                  float *out) {
   for (int64_t j = 0; j < n; j += panel_columns, out += k * panel_columns) {
     const float *in = b + j * column_stride;
     int64_t width = min_of(panel_columns, n - j);

@@ -1,0 +1,169 @@
+//===- gather_test.cpp - gather and scatter -------------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kernels/cpu/gather.h"
+#include "support.h"
+
+using namespace test;
+
+namespace {
+
+/// What the contract does with an index.
+int64_t wrapped(int64_t i, int64_t n) {
+  i = i < 0 ? i + n : i;
+  return std::min(std::max<int64_t>(i, 0), n - 1);
+}
+
+template <class T_, class I, int DataRank, int Axis, int IndicesRank>
+struct GatherCfg {
+  using T = T_;
+  using Index = I;
+  static constexpr int data_rank = DataRank, axis = Axis,
+                       indices_rank = IndicesRank;
+};
+
+template <int Axis, class I> void checkGather(bool permuted) {
+  tn_unit unit = [](const tn_args *a) {
+    tn::gather<GatherCfg<float, I, 3, Axis, 2>>(a);
+  };
+  Tensor<float> data = randomTensor({4, 5, 6});
+  View dv = permuted ? data.view().permuted({2, 0, 1}) : data.view();
+  Tensor<I> indices = randomIntegers<I>({2, 3}, -9, 9);
+  Dims shape;
+  for (int d = 0; d < 3; ++d) {
+    if (d == Axis) {
+      shape.push_back(2);
+      shape.push_back(3);
+    } else {
+      shape.push_back(dv.shape[d]);
+    }
+  }
+  Tensor<float> y(shape);
+  launchAll(unit, {dv, indices, y}, y);
+  forEachIndex(shape, [&](const Dims &i) {
+    Dims at = i;
+    at.erase(at.begin() + Axis);
+    at[Axis] = wrapped(indices.view().template at<I>({i[Axis], i[Axis + 1]}),
+                       dv.shape[Axis]);
+    ASSERT_EQ(y.view().at<float>(i), dv.at<float>(at));
+  });
+}
+
+TEST(Gather, AxesTypesLayouts) {
+  checkGather<0, int64_t>(false);
+  checkGather<1, int32_t>(false);
+  checkGather<2, int64_t>(false);
+  checkGather<0, int64_t>(true);
+  checkGather<1, int64_t>(true);
+}
+
+TEST(Gather, ScalarIndexAndEmptyData) {
+  tn_unit unit = [](const tn_args *a) {
+    tn::gather<GatherCfg<int64_t, int64_t, 1, 0, 0>>(a);
+  };
+  Tensor<int64_t> data({3}), index(Dims{}, -1), y(Dims{}, 99);
+  data.data = {5, 6, 7};
+  launch(unit, {data, index, y});
+  EXPECT_EQ(y.data[0], 7);
+  Tensor<int64_t> empty({0});
+  launch(unit, {empty, index, y});
+  EXPECT_EQ(y.data[0], 0);
+}
+
+struct ElementsCfg {
+  using T = float;
+  using Index = int64_t;
+  static constexpr int rank = 2, axis = 1;
+};
+
+TEST(Gather, Elements) {
+  tn_unit unit = [](const tn_args *a) { tn::gather_elements<ElementsCfg>(a); };
+  Tensor<float> data = randomTensor({4, 7}), y({3, 9});
+  Tensor<int64_t> indices = randomIntegers<int64_t>({3, 9}, -8, 8);
+  launchAll(unit, {data, indices, y}, y);
+  forEachIndex(y.shape, [&](const Dims &i) {
+    int64_t j = wrapped(indices.view().at<int64_t>(i), 7);
+    ASSERT_EQ(y.view().at<float>(i), data.view().at<float>({i[0], j}));
+  });
+}
+
+struct NdCfg {
+  using T = float;
+  using Index = int64_t;
+  static constexpr int data_rank = 4, indices_rank = 3, batch_dims = 1,
+                       depth = 2;
+};
+
+TEST(Gather, Nd) {
+  tn_unit unit = [](const tn_args *a) { tn::gather_nd<NdCfg>(a); };
+  Tensor<float> data = randomTensor({2, 3, 4, 5}), y({2, 6, 5});
+  Tensor<int64_t> indices = randomIntegers<int64_t>({2, 6, 2}, -4, 4);
+  launchAll(unit, {data, indices, y}, y);
+  forEachIndex(y.shape, [&](const Dims &i) {
+    int64_t r = wrapped(indices.view().at<int64_t>({i[0], i[1], 0}), 3);
+    int64_t s = wrapped(indices.view().at<int64_t>({i[0], i[1], 1}), 4);
+    ASSERT_EQ(y.view().at<float>(i), data.view().at<float>({i[0], r, s, i[2]}));
+  });
+}
+
+template <tn::Reduction R> struct ScatterCfg {
+  using T = int64_t;
+  using Index = int64_t;
+  static constexpr int rank = 2, axis = 0;
+  static constexpr int data_rank = 2, indices_rank = 2, depth = 1;
+  static constexpr tn::Reduction reduction = R;
+};
+
+template <tn::Reduction R> void checkScatter() {
+  auto join = [](int64_t a, int64_t b) {
+    switch (R) {
+    case tn::Reduction::none:
+      return b;
+    case tn::Reduction::add:
+      return a + b;
+    case tn::Reduction::mul:
+      return a * b;
+    case tn::Reduction::min:
+      return std::min(a, b);
+    case tn::Reduction::max:
+      return std::max(a, b);
+    }
+    return b;
+  };
+  Tensor<int64_t> data = randomIntegers<int64_t>({4, 5}, -9, 9), y({4, 5});
+  Tensor<int64_t> updates = randomIntegers<int64_t>({6, 5}, -9, 9);
+  Tensor<int64_t> indices = randomIntegers<int64_t>({6, 5}, -4, 3);
+  launchAll([](const tn_args *a) { tn::scatter_elements<ScatterCfg<R>>(a); },
+            {data, indices, updates, y}, y);
+  Tensor<int64_t> want = data;
+  forEachIndex(updates.shape, [&](const Dims &i) {
+    int64_t r = wrapped(indices.view().at<int64_t>(i), 4);
+    int64_t &t = want.view().at<int64_t>({r, i[1]});
+    t = join(t, updates.view().at<int64_t>(i));
+  });
+  EXPECT_EQ(y.data, want.data);
+
+  Tensor<int64_t> rows = randomIntegers<int64_t>({6, 1}, -4, 3);
+  launchAll([](const tn_args *a) { tn::scatter_nd<ScatterCfg<R>>(a); },
+            {data, rows, updates, y}, y);
+  want = data;
+  forEachIndex(updates.shape, [&](const Dims &i) {
+    int64_t &t = want.view().at<int64_t>({wrapped(rows.data[i[0]], 4), i[1]});
+    t = join(t, updates.view().at<int64_t>(i));
+  });
+  EXPECT_EQ(y.data, want.data);
+}
+
+TEST(Scatter, Reductions) {
+  checkScatter<tn::Reduction::none>();
+  checkScatter<tn::Reduction::add>();
+  checkScatter<tn::Reduction::mul>();
+  checkScatter<tn::Reduction::min>();
+  checkScatter<tn::Reduction::max>();
+}
+
+} // namespace

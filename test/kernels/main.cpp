@@ -1,0 +1,30 @@
+//===- main.cpp - entry point of the kernel tests -------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include <cstdlib>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+/// Runs before every other constructor, which may already use instructions of
+/// the form. 77 is what ctest takes for "skipped".
+__attribute__((constructor(101))) static void requireForm() {
+  __builtin_cpu_init();
+  const char *form = TN_TEST_FORM;
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512dq") &&
+                __builtin_cpu_supports("avx512vl");
+  if ((!strcmp(form, "avx2") && !avx2) || (!strcmp(form, "avx512") && !avx512))
+    _exit(77);
+}
+
+int main(int argc, char **argv) {
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
