@@ -208,7 +208,6 @@ void Planner::sumUp() {
 
 void Planner::run() {
   overlay(p);
-  kernel::dropUnused(p);
   addScratch();
   std::vector<Item> all = items();
   for (unsigned segment = 0; segment < p.segments.size(); ++segment)

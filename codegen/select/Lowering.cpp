@@ -107,7 +107,7 @@ llvm::Expected<kernel::Program> Lowering::run() {
     return std::move(errors);
   program.segments.back().numLaunches =
       program.launches.size() - program.segments.back().firstLaunch;
-  kernel::dropUnused(program);
+  dropUnused();
   return std::move(program);
 }
 
@@ -122,6 +122,33 @@ llvm::Error Lowering::lowerReturn(const ir::Op &op) {
       copy(op, view(op.operand(i)), to);
   }
   return llvm::Error::success();
+}
+
+/// Drops buffers and weights that no launch uses and renumbers the rest.
+void Lowering::dropUnused() {
+  std::vector<unsigned> number(program.buffers.size(), kernel::none);
+  for (const kernel::Launch &launch : program.launches)
+    for (const View &view : launch.views)
+      number[view.buffer] = 0;
+  std::vector<kernel::Buffer> buffers;
+  std::vector<kernel::Weight> weights;
+  for (const auto &[i, buffer] : llvm::enumerate(program.buffers)) {
+    bool port = buffer.kind == BufferKind::Input ||
+                buffer.kind == BufferKind::Output;
+    if (number[i] == kernel::none && !port)
+      continue;
+    number[i] = buffers.size();
+    buffers.push_back(buffer);
+    if (buffer.kind == BufferKind::Weight) {
+      buffers.back().index = weights.size();
+      weights.push_back(program.weights[buffer.index]);
+    }
+  }
+  program.buffers = std::move(buffers);
+  program.weights = std::move(weights);
+  for (kernel::Launch &launch : program.launches)
+    for (View &view : launch.views)
+      view.buffer = number[view.buffer];
 }
 
 //===----------------------------------------------------------------------===//

@@ -151,6 +151,7 @@ private:
   unsigned addUnit(kernel::Unit unit);
   std::optional<View> denseConstant(const View &view);
   void startSegment();
+  void dropUnused();
 
   kernel::Program program;
   SelectTable table{};
