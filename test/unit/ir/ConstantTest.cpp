@@ -169,8 +169,8 @@ TEST(Constant, ReadsEveryFormAlike) {
 }
 
 TEST(Constant, RandomStaysInRange) {
-  ConstantRef c = Constant::generated(Constant::Form::Random, ElementType::F32,
-                                      {1000}, 1);
+  ConstantRef c =
+      Constant::generated(Constant::Form::Random, ElementType::F32, {1000}, 1);
   double sum = 0;
   for (uint64_t i = 0; i < 1000; ++i) {
     EXPECT_GE(c->floatAt(i), -1);
@@ -178,8 +178,8 @@ TEST(Constant, RandomStaysInRange) {
     sum += c->floatAt(i);
   }
   EXPECT_LT(std::abs(sum), 100);
-  ConstantRef other = Constant::generated(Constant::Form::Random,
-                                          ElementType::F32, {1000}, 2);
+  ConstantRef other =
+      Constant::generated(Constant::Form::Random, ElementType::F32, {1000}, 2);
   EXPECT_FALSE(c->equals(*other));
 }
 

@@ -173,8 +173,8 @@ TEST_F(SmallModule, RegionBeforeFusion) {
   auto region = std::make_unique<Block>();
   Value *s = region->addArgument(f32({}));
   Builder(region.get()).buildYield({s});
-  llvm::Expected<Op *> map =
-      b.create(OpKind::Map, {x}, std::make_unique<NoAttrs>(), std::move(region));
+  llvm::Expected<Op *> map = b.create(
+      OpKind::Map, {x}, std::make_unique<NoAttrs>(), std::move(region));
   ASSERT_TRUE(bool(map));
   EXPECT_NE(problem(module).find("before fusion"), std::string::npos);
   module.stage = Stage::Fused;
