@@ -50,6 +50,9 @@ std::optional<double> exactDouble(ElementType type, const uint8_t *bytes,
   double value = loadElement(type, bytes, i);
   if (isFloat(type) || bitWidth(type) < 64)
     return value;
+  // Storing would saturate what a double rounds up to 2^63 or 2^64.
+  if (value >= (category(type) == TypeCategory::Signed ? 0x1p63 : 0x1p64))
+    return std::nullopt;
   uint8_t back[8];
   storeElement(type, back, 0, value);
   bool exact = loadInteger(type, back, 0) == loadInteger(type, bytes, i);

@@ -125,7 +125,7 @@ uint32_t encode(const Format &f, double value) {
   uint32_t code = f.maxCode() + 1;
   // Consecutive codes are consecutive values, so a carry out of the mantissa
   // lands on the right code by itself.
-  int exponent = magnitude == 0 ? 0 : std::ilogb(magnitude);
+  int exponent = magnitude == 0 ? 1 - f.bias : std::ilogb(magnitude);
   if (std::isfinite(magnitude) && exponent <= f.bias + 2) {
     exponent = std::max(exponent, 1 - f.bias);
     double steps =

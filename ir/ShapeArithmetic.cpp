@@ -291,9 +291,8 @@ bool fits(const Number &x, ElementType type) {
   if (category(type) == TypeCategory::Signed) {
     if (!value)
       return bits >= 32;
-    return bits == 64 ||
-           (*value >= -(int64_t(1) << (bits - 1)) &&
-            *value < int64_t(1) << (bits - 1));
+    return bits == 64 || (*value >= -(int64_t(1) << (bits - 1)) &&
+                          *value < int64_t(1) << (bits - 1));
   }
   if (!value)
     return bits >= 32 && isNonNegative(x.numerator);

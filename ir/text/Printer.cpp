@@ -224,11 +224,8 @@ void Printer::print(const Op &op, const ValueNames &names, unsigned indent) {
     else
       os << "<nothing>";
   }
-  ListSeparator comma;
-  for (const Value *operand : op.operands()) {
-    os << (operand == op.operands().front() && &operand == op.operands().begin()
-               ? StringRef(" ")
-               : StringRef(", "));
+  for (const auto &[i, operand] : enumerate(op.operands())) {
+    os << (i == 0 ? " " : ", ");
     if (operand)
       os << '%' << names.of(operand);
     else

@@ -54,7 +54,7 @@ protected:
 };
 
 TEST_F(SmallModule, VerifiesAndPrints) {
-  EXPECT_EQ(problem(module), "success");
+  EXPECT_EQ(problem(module), "");
   EXPECT_EQ(str(module), "dims { n: 1... }\n"
                          "\n"
                          "func @main(%x: f32[n, 4]) -> (y: f32[n, 4]) {\n"
@@ -73,7 +73,7 @@ TEST_F(SmallModule, TracksUses) {
   sum->def()->erase();
   EXPECT_EQ(x->uses().size(), 1u);
   EXPECT_EQ(y->def()->operand(0), x);
-  EXPECT_EQ(problem(module), "success");
+  EXPECT_EQ(problem(module), "");
 }
 
 TEST_F(SmallModule, OrderSurvivesInsertionsAndMoves) {
@@ -87,13 +87,13 @@ TEST_F(SmallModule, OrderSurvivesInsertionsAndMoves) {
   ops.back()->moveBefore(ops.front());
   EXPECT_TRUE(ops.back()->isBefore(ops.front()));
   EXPECT_EQ(ops.back()->next(), ops.front());
-  EXPECT_EQ(problem(module), "success");
+  EXPECT_EQ(problem(module), "");
 }
 
 TEST_F(SmallModule, CloneIsEqualAndApart) {
   std::unique_ptr<Module> copy = module.clone();
   EXPECT_EQ(str(*copy), str(module));
-  EXPECT_EQ(problem(*copy), "success");
+  EXPECT_EQ(problem(*copy), "");
   copy->entry().body.front().loc = Location("other");
   EXPECT_EQ(sum->def()->loc.name(), "/add");
 }
@@ -102,7 +102,7 @@ TEST_F(SmallModule, SubstitutesSymbols) {
   module.substituteSymbol("n", 8);
   EXPECT_EQ(y->type, f32({8, 4}));
   EXPECT_TRUE(module.symbols.empty());
-  EXPECT_EQ(problem(module), "success");
+  EXPECT_EQ(problem(module), "");
 }
 
 TEST_F(SmallModule, FreshSymbolsAreNew) {
@@ -117,7 +117,7 @@ TEST_F(SmallModule, TearsDownInAnyOrder) {
   Value *value = x;
   for (int i = 0; i < 20000; ++i)
     value = b.buildAdd({x, value});
-  EXPECT_EQ(problem(module), "success");
+  EXPECT_EQ(problem(module), "");
 }
 
 //===----------------------------------------------------------------------===//
@@ -178,7 +178,7 @@ TEST_F(SmallModule, RegionBeforeFusion) {
   ASSERT_TRUE(bool(map));
   EXPECT_NE(problem(module).find("before fusion"), std::string::npos);
   module.stage = Stage::Fused;
-  EXPECT_EQ(problem(module), "success");
+  EXPECT_EQ(problem(module), "");
 }
 
 TEST_F(SmallModule, BuilderRefusesHostileSizes) {
