@@ -53,21 +53,24 @@ template <class T> StringRef shortest(T value, char (&buffer)[64]) {
   return StringRef(buffer, end - buffer);
 }
 
-/// Fewest digits that give \p value again when rounded to a type of 16 bits or
-/// less.
-StringRef shortestSmall(ElementType type, double value, char (&buffer)[64]) {
+/// The shortest of the value itself (`448`) and of the fewest digits that give
+/// it again when rounded to a type of 16 bits or less (`0.1`).
+std::string shortestSmall(ElementType type, double value) {
+  char buffer[64];
+  std::string exact = shortest(value, buffer).str();
   uint8_t want[8] = {}, got[8] = {};
   storeElement(type, want, 0, value);
-  for (int digits = 1; digits <= 17; ++digits) {
+  for (int digits = 1; digits <= 9; ++digits) {
     auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value,
                                       std::chars_format::general, digits);
     double back = 0;
     std::from_chars(buffer, end, back);
     storeElement(type, got, 0, back);
     if (std::memcmp(want, got, sizeof(want)) == 0)
-      return StringRef(buffer, end - buffer);
+      return size_t(end - buffer) < exact.size() ? std::string(buffer, end)
+                                                 : exact;
   }
-  return shortest(value, buffer);
+  return exact;
 }
 
 void printFloat(raw_ostream &os, ElementType type, const uint8_t *bytes,
@@ -92,7 +95,7 @@ void printFloat(raw_ostream &os, ElementType type, const uint8_t *bytes,
   else if (type == ElementType::F32)
     os << shortest(float(value), buffer);
   else
-    os << shortestSmall(type, value, buffer);
+    os << shortestSmall(type, value);
 }
 
 /// Reads decimal digits exactly as the type rounds them.
