@@ -268,7 +268,8 @@ TEST(ScalarOps, IntegerArithmeticDoesNotTrap) {
   EXPECT_EQ((tn_pow<int32_t, int32_t>(-1, -3)), -1);
   EXPECT_EQ((tn_pow<int32_t, int32_t>(0, -3)), 0);
   EXPECT_EQ(tn_shift_left<uint32_t>(1, 32), 0u);
-  EXPECT_EQ(tn_shift_right<int32_t>(-8, 40), -1);
+  EXPECT_EQ(tn_shift_right<int32_t>(-8, 40), 0);
+  EXPECT_EQ(tn_shift_right<int32_t>(-8, 1), 0x7ffffffc);
   EXPECT_EQ(tn_shift_right<uint8_t>(200, 3), 25);
   EXPECT_EQ(tn_lowest<int8_t>(), -128);
   EXPECT_EQ(tn_highest<int64_t>(), INT64_MAX);

@@ -430,12 +430,11 @@ template <tn_scalar T> TN_FN T tn_shift_left(T a, T b) {
   return uint64_t(b) >= sizeof(T) * 8 ? T(0) : T(uint64_t(a) << uint64_t(b));
 }
 
-/// a >> b (arithmetic for signed types); 0 (or -1) when b is the width or more.
+/// a >> b, logical: zeros come in from the left; 0 when b is the width or more.
 template <tn_scalar T> TN_FN T tn_shift_right(T a, T b) {
-  uint64_t last = sizeof(T) * 8 - 1;
-  if (uint64_t(b) > last)
-    return a < 0 ? T(-1) : T(0);
-  return T(a >> b);
+  constexpr int width = sizeof(T) * 8;
+  uint64_t bits = uint64_t(a) & (~uint64_t(0) >> (64 - width));
+  return uint64_t(b) >= width ? T(0) : T(bits >> uint64_t(b));
 }
 
 /// c ? a : b.

@@ -58,7 +58,8 @@
 ///            score of -inf from an additive mask counts as arithmetic has it:
 ///            NaN
 ///   nan      NaN
-/// NaN or +inf in a row's scores make the row NaN.
+/// NaN or +inf in a row's scores make the row NaN. Values of v are multiplied
+/// by a weight of 0 where their key is masked: they must be finite.
 ///
 /// Numerics: scores and sums in f32; running maximum and sum for each row;
 /// exponentials to 1 ulp. Keys come in blocks of 128 that begin at multiples of
@@ -294,17 +295,7 @@ template <class Cfg> struct QueryBlock {
     t.lda = q_stride;
     t.k = D;
     t.ldc = key_block;
-    for (int64_t j = 0; j < n; j += tile_columns) {
-      for (int p = 0; p < tile_panels; ++p) {
-        int64_t column = j + p * panel_columns;
-        t.b[p] = packed_k + (column < n ? column : j) * D;
-      }
-      for (int64_t i = 0; i < rows; i += tile_rows) {
-        t.a = q + i * q_stride;
-        t.c = scores + i * key_block + j;
-        micro_tile(min_of(tile_rows, rows - i), t);
-      }
-    }
+    multiply_panels(t, q, packed_k, rows, n, scores);
   }
 
   /// acc[rows, Dv] (+)= scores[rows, n] * v[n, Dv].
@@ -314,17 +305,7 @@ template <class Cfg> struct QueryBlock {
     t.k = n;
     t.ldc = wide_v;
     t.accumulate = !first_block;
-    for (int64_t d = 0; d < Dv; d += tile_columns) {
-      for (int p = 0; p < tile_panels; ++p) {
-        int64_t column = d + p * panel_columns;
-        t.b[p] = packed_v + (column < Dv ? column : d) * n;
-      }
-      for (int64_t i = 0; i < rows; i += tile_rows) {
-        t.a = scores + i * key_block;
-        t.c = acc + i * wide_v + d;
-        micro_tile(min_of(tile_rows, rows - i), t);
-      }
-    }
+    multiply_panels(t, scores, packed_v, rows, Dv, acc);
   }
 
   /// The queries [from, to) of head h of batch b.

@@ -66,42 +66,35 @@ TN_FN void pack_rows(const float *a, int64_t row_stride, int64_t k_stride,
       out[i * block_k + x] = a[i * row_stride + x * k_stride];
 }
 
-/// The block of C that begins at (row, col).
-template <class Epilogue>
-inline __attribute__((noinline)) void
-multiply_block(const Product &p, int64_t row, int64_t col, EpilogueArgs &e) {
-  alignas(64) float sums[block_rows * block_columns];
+/// The block of C that begins at (row, col). `pack(k0, k, col, columns, out)`
+/// writes rows k0 .. k0 + k of those columns of B as panels.
+template <int64_t Rows, class Epilogue, class Pack>
+TN_FN void multiply_block(const Product &p, int64_t row, int64_t col,
+                          EpilogueArgs &e, Pack pack) {
+  alignas(64) float sums[Rows * block_columns];
   alignas(64) float packed_b[block_k * block_columns];
   alignas(64) float packed_a[block_rows * block_k];
-  int64_t rows = min_of(block_rows, p.m - row);
+  int64_t rows = min_of(Rows, p.m - row);
   int64_t columns = min_of(block_columns, p.n - col);
   if (p.k == 0)
     __builtin_memset(sums, 0, sizeof(sums));
   Tile t = {};
+  t.ldc = block_columns;
   for (int64_t k0 = 0; k0 < p.k; k0 += block_k) {
     t.k = min_of(block_k, p.k - k0);
     t.accumulate = k0 > 0;
-    const float *a = p.a + row * p.a_row + k0 * p.a_k;
-    int64_t lda = p.a_row;
-    if (p.a_k != 1) {
-      pack_rows(a, p.a_row, p.a_k, rows, t.k, packed_a);
-      a = packed_a;
-      lda = block_k;
-    }
-    pack_panels(p.b + k0 * p.b_k + col * p.b_column, t.k, columns, p.b_k,
-                p.b_column, packed_b);
-    t.lda = lda;
-    t.ldc = block_columns;
-    for (int64_t j = 0; j < columns; j += tile_columns) {
-      for (int i = 0; i < tile_panels; ++i) {
-        int64_t column = j + i * panel_columns;
-        t.b[i] = packed_b + (column < columns ? column : j) * t.k;
+    pack(k0, t.k, col, columns, packed_b);
+    for (int64_t r = 0; r < rows; r += block_rows) {
+      int64_t height = min_of(block_rows, rows - r);
+      const float *a = p.a + (row + r) * p.a_row + k0 * p.a_k;
+      t.lda = p.a_row;
+      if (p.a_k != 1) {
+        pack_rows(a, p.a_row, p.a_k, height, t.k, packed_a);
+        a = packed_a;
+        t.lda = block_k;
       }
-      for (int64_t i = 0; i < rows; i += tile_rows) {
-        t.a = a + i * lda;
-        t.c = sums + i * block_columns + j;
-        micro_tile(min_of(tile_rows, rows - i), t);
-      }
+      multiply_panels(t, a, packed_b, height, columns,
+                      sums + r * block_columns);
     }
   }
   finish_tile<Epilogue>(sums, block_columns, p.c + row * p.ldc + col, p.ldc,
@@ -144,8 +137,12 @@ void batch_matmul(const tn_args *args) {
     for (int i = 0; i < operands; ++i)
       e.operand[i] = {v[2 + i].data + offset[3 + i] * Cfg::Operands::size[i],
                       v[2 + i].stride[rank - 2], v[2 + i].stride[rank - 1]};
-    multiply_block<Epilogue>(p, block / across * block_rows,
-                             block % across * block_columns, e);
+    multiply_block<block_rows, Epilogue>(
+        p, block / across * block_rows, block % across * block_columns, e,
+        [&](int64_t k0, int64_t k, int64_t col, int64_t columns, float *out) {
+          pack_panels(p.b + k0 * p.b_k + col * p.b_column, k, columns, p.b_k,
+                      p.b_column, out);
+        });
   }
 }
 

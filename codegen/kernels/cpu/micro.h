@@ -112,6 +112,24 @@ TN_FN void micro_tile(int64_t rows, const Tile &t) {
     micro_tile<Rows - 1>(rows, t);
 }
 
+/// C[rows, columns] (+)= A[rows, K] * B with B's panels one after another in
+/// `panels`. C has whole tiles of columns. `t` brings lda, k, ldc, accumulate.
+TN_FN void multiply_panels(Tile &t, const float *a, const float *panels,
+                           int64_t rows, int64_t columns, float *c) {
+  for (int64_t j = 0; j < columns; j += tile_columns) {
+    for (int p = 0; p < tile_panels; ++p) {
+      // A last tile of one panel reads it twice.
+      int64_t column = j + p * panel_columns;
+      t.b[p] = panels + (column < columns ? column : j) * t.k;
+    }
+    for (int64_t i = 0; i < rows; i += tile_rows) {
+      t.a = a + i * t.lda;
+      t.c = c + i * t.ldc + j;
+      micro_tile(min_of(tile_rows, rows - i), t);
+    }
+  }
+}
+
 } // namespace TN_FORM
 } // namespace tn
 
