@@ -37,9 +37,9 @@ struct Number {
 /// operand, as far as it is provable: `equal` and `less` of sizes that differ
 /// whatever the symbols are, `where` on a known condition or on equal branches,
 /// products with 0. \p result is the type of the result.
-std::optional<Number> applyElementwise(
-    OpKind kind, llvm::ArrayRef<std::optional<Number>> operands,
-    ElementType operand, ElementType result);
+std::optional<Number>
+applyElementwise(OpKind kind, llvm::ArrayRef<std::optional<Number>> operands,
+                 ElementType operand, ElementType result);
 
 /// A cast from \p from to \p to.
 std::optional<Number> applyCast(const Number &x, ElementType from,

@@ -125,9 +125,7 @@ struct CRemainder {
 /// to 0 unless a is 1 or -1; 0 to a negative power is 0.
 template <class T> T integerPower(T a, bool negative, uint64_t exponent) {
   if (negative)
-    return a == T(1)    ? T(1)
-           : a == T(-1) ? (exponent % 2 ? T(-1) : T(1))
-                        : T(0);
+    return a == T(1) ? T(1) : a == T(-1) ? (exponent % 2 ? T(-1) : T(1)) : T(0);
   uint64_t result = 1, base = uint64_t(a);
   for (; exponent; exponent >>= 1, base *= base)
     if (exponent & 1)

@@ -84,7 +84,8 @@ Error forEachMultiIndex(const Tensor &x, const Tensor &indices,
                        x.shape[d], indices.shape[d]);
   int64_t depth = indices.shape.back();
   uint64_t perBatch = product(outer.drop_front(batchDims));
-  uint64_t batchSize = product(ArrayRef<int64_t>(x.shape).drop_front(batchDims));
+  uint64_t batchSize =
+      product(ArrayRef<int64_t>(x.shape).drop_front(batchDims));
   Extents strides = rowMajorStrides(x.shape);
   for (uint64_t i = 0, n = product(outer); i < n; ++i) {
     uint64_t offset = i / perBatch * batchSize;
@@ -154,11 +155,10 @@ Error evalScatterNd(EvalContext &context) {
     return userError("operand 'updates' of shape {0} does not fit indices of "
                      "shape {1}",
                      extentsText(updates.shape), extentsText(indices.shape));
-  return forEachMultiIndex(
-      y, indices, 0, [&](uint64_t offset, uint64_t i) {
-        for (uint64_t k = 0; k < inner; ++k)
-          scatterElement(reduction, y, offset + k, updates, i * inner + k);
-      });
+  return forEachMultiIndex(y, indices, 0, [&](uint64_t offset, uint64_t i) {
+    for (uint64_t k = 0; k < inner; ++k)
+      scatterElement(reduction, y, offset + k, updates, i * inner + k);
+  });
 }
 
 Error evalScatterElements(EvalContext &context) {
@@ -180,8 +180,10 @@ Error evalRange(EvalContext &context) {
   Tensor &y = context.out();
   withArithmeticType(y.element, [&]<class T>(T) {
     // Integers wrap, so they are computed as unsigned ones.
-    using Wide = std::conditional_t<std::is_same_v<T, double>, double, uint64_t>;
-    Wide start = loadAs<T>(context.in(0), 0), delta = loadAs<T>(context.in(1), 0);
+    using Wide =
+        std::conditional_t<std::is_same_v<T, double>, double, uint64_t>;
+    Wide start = loadAs<T>(context.in(0), 0),
+         delta = loadAs<T>(context.in(1), 0);
     for (uint64_t i = 0; i < y.numElements(); ++i)
       storeAs<T>(y, i, T(start + Wide(i) * delta));
   });

@@ -70,8 +70,7 @@ Error evalTranspose(EvalContext &context) {
 
 Error evalBroadcast(EvalContext &context) {
   const Tensor &x = context.in(0);
-  std::optional<Extents> shape =
-      broadcastExtents(x.shape, context.out().shape);
+  std::optional<Extents> shape = broadcastExtents(x.shape, context.out().shape);
   if (!shape || *shape != context.out().shape)
     return userError("operand 'x' of shape {0} does not broadcast to {1}",
                      extentsText(x.shape), extentsText(context.out().shape));
@@ -184,8 +183,8 @@ Error evalPad(EvalContext &context) {
                        d);
   }
   Tensor zero(x.element, {});
-  const Tensor *value = context.operands.size() > 1 ? context.operands[1]
-                                                    : nullptr;
+  const Tensor *value =
+      context.operands.size() > 1 ? context.operands[1] : nullptr;
   Extents strides = rowMajorStrides(x.shape);
   uint64_t i = 0;
   forEachIndex(y.shape, [&](ArrayRef<int64_t> index) {

@@ -43,7 +43,8 @@ Error evalCumSum(EvalContext &context) {
   Lines lines(x.shape, attrs.axis);
   withArithmeticType(x.element, [&]<class T>(T) {
     // Integers wrap, so they are added as unsigned ones.
-    using Wide = std::conditional_t<std::is_same_v<T, double>, double, uint64_t>;
+    using Wide =
+        std::conditional_t<std::is_same_v<T, double>, double, uint64_t>;
     for (uint64_t line = 0; line < lines.count; ++line) {
       Wide sum = 0;
       for (uint64_t k = 0; k < lines.length; ++k) {
@@ -98,9 +99,10 @@ Error evalTopK(EvalContext &context) {
   int64_t k = context.out().shape[attrs.axis];
   const Tensor &x = context.in(0);
   if (k > x.shape[attrs.axis])
-    return userError("k is {0}, expected at most {1}, the size of dimension {2} "
-                     "of operand 'x'",
-                     k, x.shape[attrs.axis], attrs.axis);
+    return userError(
+        "k is {0}, expected at most {1}, the size of dimension {2} "
+        "of operand 'x'",
+        k, x.shape[attrs.axis], attrs.axis);
   Lines lines(x.shape, attrs.axis);
   withArithmeticType(x.element, [&]<class T>(T) {
     for (uint64_t line = 0; line < lines.count; ++line)

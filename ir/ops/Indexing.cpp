@@ -169,8 +169,7 @@ Error inferOneHot(const OpView &op, InferContext &context) {
   const TensorType &indices = op.type(0), &values = op.type(1);
   if (Error e = checkElement(op, 0, isArithmetic, "an integer or float type"))
     return e;
-  if (Error e = checkAxis("axis", attrs.axis, indices.rank() + 1,
-                          "the result"))
+  if (Error e = checkAxis("axis", attrs.axis, indices.rank() + 1, "the result"))
     return e;
   if (Error e = checkSize("attribute 'depth'", attrs.depth))
     return e;

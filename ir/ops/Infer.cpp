@@ -65,9 +65,7 @@ bool differByFactor(Dim a, Dim b) {
   return all_of(zip_equal(x, y), proportional);
 }
 
-Dim moreSpecific(Dim a, Dim b) {
-  return !a.constant() && b.constant() ? b : a;
-}
+Dim moreSpecific(Dim a, Dim b) { return !a.constant() && b.constant() ? b : a; }
 
 bool isArithmetic(ElementType type) {
   return category(type) != TypeCategory::Bool && bitWidth(type) >= 8 &&
@@ -115,11 +113,11 @@ Error requireDim(const OpView &op, InferContext &context, StringRef what,
 Error requireShape(const OpView &op, InferContext &context, unsigned i,
                    ShapeRef expected) {
   ShapeRef shape = op.type(i).shape;
-  bool differ = shape.size() != expected.size() ||
-                any_of(zip(shape, expected), [](const auto &pair) {
-                  return provablyDifferent(std::get<0>(pair),
-                                           std::get<1>(pair));
-                });
+  bool differ =
+      shape.size() != expected.size() ||
+      any_of(zip(shape, expected), [](const auto &pair) {
+        return provablyDifferent(std::get<0>(pair), std::get<1>(pair));
+      });
   if (differ)
     return userError("{0} has shape {1}, expected {2}", operandText(op, i),
                      text(shape), text(expected));

@@ -60,8 +60,7 @@ llvm::Expected<Dim> unify(const OpView &op, InferContext &context,
 /// Dimension \p dim of operand number \p i must be \p expected: "<what> of
 /// operand 'gamma' is 64, expected 768".
 llvm::Error requireDim(const OpView &op, InferContext &context,
-                       llvm::StringRef what, unsigned i, Dim dim,
-                       Dim expected);
+                       llvm::StringRef what, unsigned i, Dim dim, Dim expected);
 /// Operand number \p i must have exactly the shape \p expected.
 llvm::Error requireShape(const OpView &op, InferContext &context, unsigned i,
                          ShapeRef expected);

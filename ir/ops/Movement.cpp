@@ -17,9 +17,8 @@ namespace {
 
 Error checkShapeAttribute(ShapeRef shape) {
   for (auto [i, dim] : enumerate(shape))
-    if (Error e = checkSize("dimension " + std::to_string(i) +
-                                " of attribute 'shape'",
-                            dim))
+    if (Error e = checkSize(
+            "dimension " + std::to_string(i) + " of attribute 'shape'", dim))
       return e;
   return Error::success();
 }
@@ -80,8 +79,7 @@ Error inferBroadcast(const OpView &op, InferContext &context) {
   const Dims &shape = op.attrs<ShapeAttrs>().shape;
   if (Error e = checkShapeAttribute(shape))
     return e;
-  if (Error e =
-          requireBroadcastsTo(op, context, 0, shape, "attribute 'shape'"))
+  if (Error e = requireBroadcastsTo(op, context, 0, shape, "attribute 'shape'"))
     return e;
   context.results = {{op.type(0).element, Shape(shape)}};
   return Error::success();
@@ -131,9 +129,9 @@ Error inferConcat(const OpView &op, InferContext &context) {
         y.shape[d] = y.shape[d] + x.shape[d];
         continue;
       }
-      Expected<Dim> dim = unify(op, context, "sizes of dimension " +
-                                                 std::to_string(d),
-                                0, y.shape[d], k, x.shape[d]);
+      Expected<Dim> dim =
+          unify(op, context, "sizes of dimension " + std::to_string(d), 0,
+                y.shape[d], k, x.shape[d]);
       if (!dim)
         return dim.takeError();
       y.shape[d] = *dim;
@@ -161,8 +159,7 @@ Error inferPad(const OpView &op, InferContext &context) {
   for (unsigned i = 0; i < y.rank(); ++i) {
     Dim dim = y.shape[i];
     y.shape[i] = dim + attrs.low[i] + attrs.high[i];
-    if (Error e = checkSize("dimension " + std::to_string(i) +
-                                " after padding",
+    if (Error e = checkSize("dimension " + std::to_string(i) + " after padding",
                             y.shape[i]))
       return e;
     if (attrs.mode != PadMode::Constant && dim.isConstant(0) &&

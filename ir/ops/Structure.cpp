@@ -62,8 +62,9 @@ Error inferMap(const OpView &op, InferContext &context) {
     TensorType scalar{type->element, {}};
     const TensorType &argument = op.region->argument(i)->type;
     if (argument != scalar)
-      return userError("argument {0} of the body is {1}, expected {2} as in {3}",
-                       i, text(argument), text(scalar), operandText(op, i));
+      return userError(
+          "argument {0} of the body is {1}, expected {2} as in {3}", i,
+          text(argument), text(scalar), operandText(op, i));
   }
   const Op *yield = op.region->terminator();
   if (!yield || yield->kind() != OpKind::Yield)

@@ -64,8 +64,9 @@ TEST_F(MovementTest, ReshapeToAnotherNumberOfElementsIsRefused) {
             "6], 4 * n in attribute 'shape' [n, 4]");
   EXPECT_EQ(reshape({n + m, 2}, {n + m}).substr(0, 33),
             "error: element counts differ: 2 *");
-  EXPECT_EQ(reshape({4}, {-2, -2}),
-            "error: dimension 0 of attribute 'shape' is -2, expected 0 or more");
+  EXPECT_EQ(
+      reshape({4}, {-2, -2}),
+      "error: dimension 0 of attribute 'shape' is -2, expected 0 or more");
 }
 
 TEST_F(MovementTest, ReshapeLeavesUndecidedCountsToTheRun) {
@@ -89,8 +90,9 @@ TEST_F(MovementTest, Broadcast) {
   EXPECT_EQ(constraints(), "");
   EXPECT_EQ(broadcast({3}, {n}), "f32[n]");
   EXPECT_EQ(constraints(), "3 == n");
-  EXPECT_EQ(broadcast({2, 3}, {3}), "error: operand 'x' of shape [2, 3] does "
-                                    "not broadcast to [3] of attribute 'shape'");
+  EXPECT_EQ(broadcast({2, 3}, {3}),
+            "error: operand 'x' of shape [2, 3] does "
+            "not broadcast to [3] of attribute 'shape'");
   EXPECT_EQ(broadcast({2}, {3}), "error: operand 'x' of shape [2] does not "
                                  "broadcast to [3] of attribute 'shape'");
 }
@@ -100,9 +102,10 @@ TEST_F(MovementTest, Slice) {
   EXPECT_EQ(slice(5, 4, 5, -1), "f32[5]");
   EXPECT_EQ(slice(5, 5, 0, 1), "f32[0]");
   EXPECT_EQ(slice(5, 0, 1, INT64_MAX), "f32[1]");
-  EXPECT_EQ(slice(5, 2, 2, 3),
-            "error: a slice of 2 elements from 2 with step 3 leaves dimension 0 "
-            "of operand 'x', which has 5");
+  EXPECT_EQ(
+      slice(5, 2, 2, 3),
+      "error: a slice of 2 elements from 2 with step 3 leaves dimension 0 "
+      "of operand 'x', which has 5");
   EXPECT_EQ(slice(5, 1, 3, -1).substr(0, 40),
             "error: a slice of 3 elements from 1 with");
   EXPECT_EQ(slice(5, 0, INT64_MAX, INT64_MAX).substr(0, 15), "error: a slice ");
@@ -118,9 +121,10 @@ TEST_F(MovementTest, Concat) {
   EXPECT_EQ(constraints(), "");
   EXPECT_EQ(concat({f32({1, n}), f32({1, 4})}, 0), "f32[2, 4]");
   EXPECT_EQ(constraints(), "n == 4");
-  EXPECT_EQ(concat({f32({1, 2}), f32({1, 4})}, 0),
-            "error: sizes of dimension 1 differ: 2 in operand 'inputs #0', 4 in "
-            "operand 'inputs #1'");
+  EXPECT_EQ(
+      concat({f32({1, 2}), f32({1, 4})}, 0),
+      "error: sizes of dimension 1 differ: 2 in operand 'inputs #0', 4 in "
+      "operand 'inputs #1'");
   EXPECT_EQ(concat({f32({1, 2}), f32({1})}, 0),
             "error: ranks differ: 2 in operand 'inputs #0', 1 in operand "
             "'inputs #1'");

@@ -205,8 +205,7 @@ TEST_F(ShapeValuesTest, Logic) {
   EXPECT_EQ(values(builder.buildAnd({unknown, zero})), "0, 0");
   EXPECT_EQ(values(builder.buildOr({unknown, builder.buildNot({zero})})),
             "1, 1");
-  EXPECT_EQ(values(builder.buildXor({builder.buildNot({zero}), zero})),
-            "1, 1");
+  EXPECT_EQ(values(builder.buildXor({builder.buildNot({zero}), zero})), "1, 1");
 }
 
 TEST_F(ShapeValuesTest, HigherRanksAreRowMajor) {
@@ -252,9 +251,9 @@ TEST_F(ShapeValuesTest, HugeConstantsDoNotWrap) {
   EXPECT_EQ(values(builder.buildMul({size(n), builder.buildMul({huge, huge})})),
             "n")
       << "the product of the constants wraps to 1, as it does when running";
-  EXPECT_EQ(values(builder.buildMul(
-                {builder.buildMul({size(n), huge}), number(4)})),
-            "unknown");
+  EXPECT_EQ(
+      values(builder.buildMul({builder.buildMul({size(n), huge}), number(4)})),
+      "unknown");
 }
 
 TEST_F(ShapeValuesTest, LongChainsNeedNoStack) {

@@ -65,17 +65,17 @@ TEST_F(StructureTest, MapHasTheBroadcastOfItsInputs) {
   NoAttrs attrs;
   const TensorType *types[] = {&x->type, &y->type};
   InferContext context;
-  ASSERT_FALSE(llvm::errorToBool(
-      inferMap({OpKind::Map, types, attrs, &body}, context)));
+  ASSERT_FALSE(
+      llvm::errorToBool(inferMap({OpKind::Map, types, attrs, &body}, context)));
   ASSERT_EQ(context.results.size(), 2u);
   EXPECT_EQ(context.results[0], (TensorType{ElementType::F32, {n, 3}}));
   EXPECT_EQ(context.results[1], (TensorType{ElementType::Bool, {n, 3}}));
 
   const TensorType *swapped[] = {&y->type, &x->type};
-  EXPECT_EQ(llvm::toString(
-                inferMap({OpKind::Map, swapped, attrs, &body}, context)),
-            "argument 0 of the body is f32, expected i64 as in operand 'inputs "
-            "#0'");
+  EXPECT_EQ(
+      llvm::toString(inferMap({OpKind::Map, swapped, attrs, &body}, context)),
+      "argument 0 of the body is f32, expected i64 as in operand 'inputs "
+      "#0'");
 }
 
 TEST_F(StructureTest, OnlyScalarsAreYielded) {
