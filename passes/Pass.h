@@ -20,19 +20,25 @@ namespace tenon::passes {
 /// against --rewrite-limit and turns them into remarks.
 class PassContext final : public ir::RewriteListener {
 public:
-  PassContext(const PassOptions &options, Remarks &remarks)
-      : options(options), remarks(remarks) {}
+  /// \p explainTo gets what --explain and --rewrite-limit have to say.
+  PassContext(const PassOptions &options, Remarks &remarks,
+              llvm::raw_ostream &explainTo)
+      : options(options), remarks(remarks), explainTo(explainTo) {}
 
   const PassOptions &options;
   Remarks &remarks;
+  llvm::raw_ostream &explainTo;
   /// The flag of the pass that is running; set by the pass manager.
   llvm::StringRef passName;
 
   bool allow(llvm::StringRef rule, const ir::Op &root) override;
+  void simplified(llvm::StringRef law, const ir::Location &loc) override;
   void applied(llvm::StringRef rule, const ir::Location &loc,
                llvm::ArrayRef<ir::Op *> ops) override;
   void missed(llvm::StringRef rule, const ir::Location &loc,
               llvm::StringRef reason) override;
+  /// Whether --explain names the pass that runs.
+  bool isExplained() const { return options.explain == passName; }
   /// Rewrites done so far in this run.
   uint64_t rewrites() const { return rewriteCount; }
 

@@ -20,8 +20,10 @@
 
 #include "ir/Builder.h"
 #include "ir/match/Pattern.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/Error.h"
+#include <deque>
+#include <functional>
 
 namespace tenon::ir {
 
@@ -32,7 +34,9 @@ public:
   virtual ~RewriteListener() = default;
   /// Asked before each rewrite; false refuses it (--rewrite-limit).
   virtual bool allow(llvm::StringRef rule, const Op &root) { return true; }
-  /// \p root was fused: \p ops ops became one.
+  /// A peephole's law was applied to an op located at \p loc.
+  virtual void simplified(llvm::StringRef law, const Location &loc) {}
+  /// \p ops, located at \p loc, were fused.
   virtual void applied(llvm::StringRef rule, const Location &loc,
                        llvm::ArrayRef<Op *> ops) {}
   /// \p root was a candidate of \p rule, but \p reason.
@@ -43,7 +47,7 @@ public:
 /// All mutation goes through a Rewriter, which keeps the worklist up to date.
 class Rewriter {
 public:
-  Rewriter(Module &module, Func &func, RewriteListener *listener = nullptr);
+  Rewriter(Module &module, Func &func) : module(module), func(func) {}
 
   Module &module;
   Func &func;
@@ -55,7 +59,8 @@ public:
   Builder at(const Match &match);
 
   /// Makes \p by take the place of \p value everywhere, then erases ops that
-  /// became dead.
+  /// became dead. Where the types differ (an equal dimension in another form),
+  /// those of all that depends on it are inferred anew.
   void replace(Value *value, Value *by);
   /// As above for each result of \p op.
   void replaceOp(Op &op, llvm::ArrayRef<Value *> by);
@@ -68,15 +73,20 @@ public:
 
 private:
   friend class RewriteDriver;
-  void touch(Value *value);
   void enqueue(Op *op);
-  void forget(Op *op);
-  void collectNew();
+  void enqueueUsers(Value *value);
+  /// The next op to look at, or null when all is done.
+  Op *pop();
+  /// Finds what was built since the last call.
+  void collectNew(llvm::SmallVectorImpl<Op *> &created);
+  void updateTypes(Value *changed);
 
-  RewriteListener *listener;
-  llvm::SmallSetVector<Op *, 32> worklist;
-  /// Set while ops are being erased, so that drivers drop their records.
-  llvm::SmallVector<Op *, 8> erased;
+  std::deque<Op *> queue;
+  llvm::DenseSet<Op *> queued;
+  /// Where builders insert, with the op that came before it then.
+  llvm::SmallVector<std::pair<Op *, Op *>, 2> insertionPoints;
+  /// Told of each op that is erased.
+  std::function<void(Op *)> onErase;
 };
 
 /// A fusion. Write the four parts in this order in its file: the law with its

@@ -1,0 +1,133 @@
+//===- Pipelines.cpp - the order of the passes ---------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Pipelines.h"
+#include "ir/OpDef.h"
+#include "ir/support/Diag.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+
+using namespace tenon;
+using namespace tenon::passes;
+using llvm::ArrayRef;
+using llvm::StringLiteral;
+using llvm::StringRef;
+
+// imported -> canonical
+static constexpr StringLiteral canonicalPipeline[] = {
+    // 1. Sizes first: every law about shapes needs symbols that are the same
+    //    where the sizes are, and values of integer tensors.
+    "unify-dims",
+    "shape-values",
+    // 2. Constants and duplicates go, so that the laws see few forms.
+    "fold",
+    "cse",
+    // 3. One form for each computation.
+    "canonicalize",
+    // 4. Masks: index arithmetic becomes broadcasts, true conditions go.
+    "simplify-masks",
+    // 5. What that made constant.
+    "canonicalize",
+    "fold",
+    // 6. Transposes to where they cancel or merge.
+    "sink-transposes",
+    "canonicalize",
+    // 7. Clean up.
+    "cse",
+    "dce",
+};
+
+// canonical -> fused
+static constexpr StringLiteral fusedPipeline[] = {
+    // 1. Clean up.
+    "cse",
+    "dce",
+};
+
+ArrayRef<StringLiteral> passes::pipeline(ir::Stage stage) {
+  switch (stage) {
+  case ir::Stage::Imported:
+    return {};
+  case ir::Stage::Canonical:
+    return canonicalPipeline;
+  case ir::Stage::Fused:
+    return fusedPipeline;
+  }
+  llvm_unreachable("not a stage");
+}
+
+llvm::Expected<PipelineResult>
+passes::runPipeline(ir::Module &module, ir::Stage upTo,
+                    const PassOptions &options, Remarks &remarks,
+                    llvm::raw_ostream &log) {
+  PassManager manager(options, remarks, log);
+  for (ir::Stage stage : {ir::Stage::Canonical, ir::Stage::Fused}) {
+    if (stage <= module.stage || stage > upTo || manager.stopped())
+      continue;
+    for (StringRef name : pipeline(stage)) {
+      const PassInfo *info = findPass(name);
+      assert(info && "the pipeline names a pass that is not in Passes.def");
+      llvm::Expected<bool> changed = manager.run(module, *info);
+      if (!changed)
+        return changed.takeError();
+    }
+    if (llvm::Error error = manager.reachStage(module, stage))
+      return error;
+  }
+  if (options.timing)
+    manager.printTiming();
+  if (!options.remarksFile.empty())
+    if (llvm::Error error = remarks.write(options.remarksFile))
+      return error;
+  if (!manager.stopped() && module.stage == ir::Stage::Fused)
+    if (llvm::Error error = checkRequired(module, options, remarks))
+      return error;
+  return PipelineResult{manager.stopped()};
+}
+
+unsigned passes::countOps(const ir::Module &module, StringRef mnemonic) {
+  unsigned count = 0;
+  llvm::SmallVector<const ir::Block *, 8> pending;
+  for (const std::unique_ptr<ir::Func> &func : module.funcs)
+    pending.push_back(&func->body);
+  while (!pending.empty())
+    for (ir::Op &op : *pending.pop_back_val()) {
+      count += ir::opDef(op).mnemonic == mnemonic;
+      if (op.region())
+        pending.push_back(op.region());
+    }
+  return count;
+}
+
+llvm::Error passes::checkRequired(const ir::Module &module,
+                                  const PassOptions &options,
+                                  const Remarks &remarks) {
+  std::string message;
+  llvm::raw_string_ostream os(message);
+  for (const auto &[mnemonic, wanted] : options.requireFused) {
+    unsigned found = countOps(module, mnemonic);
+    if (found >= wanted)
+      continue;
+    if (!message.empty())
+      os << '\n';
+    os << "--require-fused=" << mnemonic << ':' << wanted << ": found " << found
+       << " in the final graph, expected " << wanted;
+    std::string pass = "fuse-" + mnemonic;
+    std::replace(pass.begin(), pass.end(), '_', '-');
+    for (const Remark &remark : remarks.all())
+      if (!remark.applied && StringRef(remark.pass).starts_with(pass)) {
+        os << "\n  ";
+        std::string text;
+        llvm::raw_string_ostream line(text);
+        remark.print(line);
+        os << StringRef(text).rtrim();
+      }
+  }
+  if (message.empty())
+    return llvm::Error::success();
+  return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                 std::move(message));
+}

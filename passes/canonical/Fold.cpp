@@ -1,0 +1,49 @@
+//===- Fold.cpp - constant folding -------------------------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Pass.h"
+#include "passes/canonical/FoldOp.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace tenon;
+using namespace tenon::ir;
+using namespace tenon::passes;
+
+namespace {
+
+/// Computes ops on constants, in order, so that one sweep folds whole chains.
+class Fold final : public FuncPass {
+public:
+  llvm::Expected<bool> runOnFunc(Module &module, Func &func,
+                                 PassContext &context) override {
+    bool changed = false;
+    llvm::SmallVector<Op *, 64> ops;
+    for (Op &op : func.body)
+      ops.push_back(&op);
+    for (Op *op : ops) {
+      if (!op->hasUses())
+        continue;
+      ConstantRef value = foldOp(*op);
+      if (!value || !context.allow("fold", *op))
+        continue;
+      context.simplified("an op on constants is a constant", op->loc);
+      Builder builder = Builder::before(op);
+      builder.loc = op->loc;
+      op->result()->replaceAllUsesWith(builder.constant(value));
+      changed = true;
+    }
+    for (Op *op : llvm::reverse(ops))
+      if (!op->hasUses() && op->numResults() && !is(*op, SideEffect)) {
+        op->erase();
+        changed = true;
+      }
+    return changed;
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> passes::createFold() { return std::make_unique<Fold>(); }

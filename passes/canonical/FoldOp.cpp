@@ -1,0 +1,278 @@
+//===- FoldOp.cpp - computing an op on constants -----------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "passes/canonical/FoldOp.h"
+#include "ir/Builder.h"
+#include "ir/eval/Evaluator.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+using namespace tenon;
+using namespace tenon::ir;
+using llvm::ArrayRef;
+
+namespace {
+
+constexpr uint64_t maxEvaluatedBytes = 1 << 20;
+constexpr uint64_t maxHeapBytes = 16 << 20;
+
+/// Whether an integer survives the double that Constant::splat takes.
+bool isExactInDouble(ElementType element, int64_t value) {
+  return isFloat(element) || std::abs(static_cast<double>(value)) < 0x1p53;
+}
+
+/// Memory for the bytes of a new constant.
+struct Buffer {
+  llvm::MutableArrayRef<uint8_t> bytes;
+  std::shared_ptr<const void> owner;
+};
+
+/// A mapping of an unlinked temporary file.
+std::optional<Buffer> allocateInFile(uint64_t size) {
+  namespace fs = llvm::sys::fs;
+  llvm::Expected<fs::TempFile> file =
+      fs::TempFile::create("tenon-weights-%%%%%%%%");
+  if (!file) {
+    llvm::consumeError(file.takeError());
+    return std::nullopt;
+  }
+  std::error_code code = fs::resize_file(file->FD, size);
+  std::shared_ptr<fs::mapped_file_region> region;
+  if (!code)
+    region = std::make_shared<fs::mapped_file_region>(
+        fs::convertFDToNativeFile(file->FD), fs::mapped_file_region::readwrite,
+        size, 0, code);
+  // The mapping keeps the contents; the name goes at once.
+  llvm::consumeError(file->discard());
+  if (code)
+    return std::nullopt;
+  auto *data = reinterpret_cast<uint8_t *>(region->data());
+  return Buffer{{data, static_cast<size_t>(size)}, region};
+}
+
+Buffer allocate(uint64_t size) {
+  if (size > maxHeapBytes)
+    if (std::optional<Buffer> buffer = allocateInFile(size))
+      return *buffer;
+  auto bytes = std::make_shared<std::vector<uint8_t>>(size);
+  return Buffer{*bytes, bytes};
+}
+
+const ConstantRef &constantOf(Value *value) {
+  return value->def()->attrs<ConstAttrs>().value;
+}
+
+bool isDense(const Constant &constant) {
+  return constant.form() == Constant::Form::Dense &&
+         bitWidth(constant.element()) % 8 == 0;
+}
+
+/// Copies the box `starts + i * steps` (permuted by strides already) of \p from
+/// to the row-major \p to.
+void copyStrided(const uint8_t *from, uint8_t *to, ArrayRef<int64_t> shape,
+                 ArrayRef<int64_t> strides, size_t width) {
+  if (llvm::is_contained(shape, 0))
+    return;
+  // The innermost run is copied at once where it is contiguous.
+  size_t rank = shape.size();
+  int64_t run = rank && strides[rank - 1] == 1 ? shape[rank - 1] : 1;
+  size_t outer = run > 1 ? rank - 1 : rank;
+  llvm::SmallVector<int64_t, 4> index(outer, 0);
+  int64_t offset = 0;
+  while (true) {
+    std::memcpy(to, from + offset * static_cast<int64_t>(width), run * width);
+    to += run * width;
+    size_t d = outer;
+    for (; d > 0; --d) {
+      offset += strides[d - 1];
+      if (++index[d - 1] != shape[d - 1])
+        break;
+      offset -= strides[d - 1] * shape[d - 1];
+      index[d - 1] = 0;
+    }
+    if (d == 0)
+      return;
+  }
+}
+
+ConstantRef foldTranspose(const Op &op, ArrayRef<int64_t> shape) {
+  const ConstantRef &x = constantOf(op.operand(0));
+  if (!isDense(*x))
+    return nullptr;
+  size_t width = bitWidth(x->element()) / 8;
+  llvm::SmallVector<int64_t, 4> strides = rowMajorStrides(x->shape()), mine;
+  for (int64_t axis : op.attrs<TransposeAttrs>().perm)
+    mine.push_back(strides[axis]);
+  Buffer buffer = allocate(x->bytes().size());
+  copyStrided(x->bytes().data(), buffer.bytes.data(), shape, mine, width);
+  return Constant::dense(x->element(), shape, buffer.bytes, buffer.owner,
+                         x->name());
+}
+
+ConstantRef foldSlice(const Op &op, ArrayRef<int64_t> shape) {
+  const ConstantRef &x = constantOf(op.operand(0));
+  if (!isDense(*x))
+    return nullptr;
+  const auto &attrs = op.attrs<SliceAttrs>();
+  size_t width = bitWidth(x->element()) / 8;
+  llvm::SmallVector<int64_t, 4> strides = rowMajorStrides(x->shape());
+  int64_t first = 0, count = 1;
+  for (size_t i = 0; i != shape.size(); ++i) {
+    std::optional<int64_t> start = attrs.starts[i].constant();
+    if (!start)
+      return nullptr;
+    first += *start * strides[i];
+    strides[i] *= attrs.steps[i];
+    count *= shape[i];
+  }
+  Buffer buffer = allocate(count * width);
+  copyStrided(x->bytes().data() + first * width, buffer.bytes.data(), shape,
+              strides, width);
+  return Constant::dense(x->element(), shape, buffer.bytes, buffer.owner,
+                         x->name());
+}
+
+ConstantRef foldConcat(const Op &op, ArrayRef<int64_t> shape) {
+  if (!llvm::all_of(op.operands(),
+                    [](Value *v) { return isDense(*constantOf(v)); }))
+    return nullptr;
+  ElementType element = op.operand(0)->element();
+  size_t axis = op.attrs<AxisAttrs>().axis, width = bitWidth(element) / 8;
+  uint64_t outer = 1, inner = width, total = width;
+  for (size_t i = 0; i != shape.size(); ++i) {
+    (i < axis ? outer : inner) *= i == axis ? 1 : shape[i];
+    total *= shape[i];
+  }
+  Buffer buffer = allocate(total);
+  uint8_t *to = buffer.bytes.data();
+  for (uint64_t row = 0; row != outer; ++row)
+    for (Value *operand : op.operands()) {
+      const Constant &x = *constantOf(operand);
+      uint64_t run = x.shape()[axis] * inner;
+      std::memcpy(to, x.bytes().data() + row * run, run);
+      to += run;
+    }
+  return Constant::dense(element, shape, buffer.bytes, buffer.owner);
+}
+
+/// An elementwise op whose operands are splats, computed once.
+ConstantRef foldSplats(const Op &op, ArrayRef<int64_t> shape) {
+  Block scratch;
+  Builder builder(&scratch);
+  llvm::SmallVector<Value *, 3> scalars;
+  std::vector<Tensor> tensors;
+  for (Value *operand : op.operands()) {
+    const Constant &x = *constantOf(operand);
+    if (x.form() != Constant::Form::Splat && x.numElements() != 1)
+      return nullptr;
+    ConstantRef scalar = passes::reshapeConstant(constantOf(operand), {});
+    scalars.push_back(builder.constant(scalar));
+    tensors.push_back(Tensor::fromConstant(*scalar));
+  }
+  llvm::Expected<Op *> copy = builder.clone(op, scalars);
+  if (!copy) {
+    llvm::consumeError(copy.takeError());
+    return nullptr;
+  }
+  llvm::SmallVector<const Tensor *, 3> operands;
+  for (const Tensor &tensor : tensors)
+    operands.push_back(&tensor);
+  DimEnv env;
+  llvm::Expected<std::vector<Tensor>> results =
+      evaluateOp(**copy, operands, env);
+  if (!results) {
+    llvm::consumeError(results.takeError());
+    return nullptr;
+  }
+  const Tensor &value = results->front();
+  if (!isExactInDouble(value.element, value.intAt(0)))
+    return nullptr;
+  return Constant::splat(value.element, shape, value.at(0));
+}
+
+ConstantRef evaluateFold(const Op &op, ArrayRef<int64_t> shape) {
+  const TensorType &type = op.result()->type;
+  uint64_t count = 1;
+  for (int64_t size : shape)
+    if (__builtin_mul_overflow(count, size, &count) ||
+        count > maxEvaluatedBytes)
+      return nullptr;
+  std::optional<uint64_t> bytes = byteSize(type.element, count);
+  if (!bytes || *bytes > maxEvaluatedBytes)
+    return nullptr;
+  std::vector<Tensor> tensors(op.numOperands());
+  llvm::SmallVector<const Tensor *, 4> operands;
+  for (unsigned i = 0; i != op.numOperands(); ++i) {
+    if (op.operand(i)) {
+      const Constant &x = *constantOf(op.operand(i));
+      if (x.numElements() > 4 * maxEvaluatedBytes)
+        return nullptr;
+      tensors[i] = Tensor::fromConstant(x);
+    }
+    operands.push_back(op.operand(i) ? &tensors[i] : nullptr);
+  }
+  DimEnv env;
+  llvm::Expected<std::vector<Tensor>> results = evaluateOp(op, operands, env);
+  if (!results) {
+    llvm::consumeError(results.takeError());
+    return nullptr;
+  }
+  const Tensor &value = results->front();
+  return Constant::copy(value.element, value.shape, value.bytes);
+}
+
+} // namespace
+
+ConstantRef passes::reshapeConstant(const ConstantRef &constant,
+                                    ArrayRef<int64_t> shape) {
+  switch (constant->form()) {
+  case Constant::Form::Dense:
+    return Constant::dense(constant->element(), shape, constant->bytes(),
+                           constant, constant->name());
+  case Constant::Form::Splat:
+    if (!isExactInDouble(constant->element(), constant->intAt(0)))
+      return Constant::copy(constant->element(), shape,
+                            constant->materialize());
+    return Constant::splat(constant->element(), shape, constant->floatAt(0));
+  case Constant::Form::Iota:
+  case Constant::Form::Random:
+    return Constant::generated(constant->form(), constant->element(), shape,
+                               constant->seed());
+  }
+  llvm_unreachable("not a form");
+}
+
+ConstantRef passes::foldOp(const Op &op) {
+  if (op.kind() == OpKind::Const || op.numResults() != 1 || op.region() ||
+      is(op, SideEffect) || !op.numOperands())
+    return nullptr;
+  for (Value *operand : op.operands())
+    if (operand && !operand->def(OpKind::Const))
+      return nullptr;
+  std::optional<llvm::SmallVector<int64_t>> shape =
+      constantShape(op.result()->shape());
+  if (!shape)
+    return nullptr;
+  ConstantRef value;
+  if (op.kind() == OpKind::Reshape)
+    value = reshapeConstant(constantOf(op.operand(0)), *shape);
+  else if (op.kind() == OpKind::Transpose)
+    value = foldTranspose(op, *shape);
+  else if (op.kind() == OpKind::Slice)
+    value = foldSlice(op, *shape);
+  else if (op.kind() == OpKind::Concat)
+    value = foldConcat(op, *shape);
+  else if (is(op, ElementwiseOp))
+    value = foldSplats(op, *shape);
+  else if (op.kind() == OpKind::Broadcast &&
+           constantOf(op.operand(0))->numElements() == 1)
+    value = Constant::splat(op.result()->element(), *shape,
+                            constantOf(op.operand(0))->floatAt(0));
+  return value ? value : evaluateFold(op, *shape);
+}
