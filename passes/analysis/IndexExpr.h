@@ -22,9 +22,8 @@
 #include "ir/Op.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
-#include <memory>
+#include <deque>
 #include <optional>
-#include <vector>
 
 namespace tenon::passes {
 
@@ -35,33 +34,38 @@ struct IndexExpr {
     Integer, ///< `dim`, over module symbols and index symbols
     Real,    ///< `number`: a float constant
     Boolean, ///< `truth`: a constant
-    Load,    ///< the element of `value` at `indices` (Integer expressions)
-    Apply,   ///< elementwise op `op` of `operands`
+    Load,    ///< the element of `value` at `indices`
+    Apply,   ///< the elementwise op `opKind` of `operands`
+    Pieces,  ///< a concat: at `indices[0]` along its axis, one of `operands`
   };
-  Kind kind;
-  ir::ElementType element;
+  Kind kind = Integer;
+  ir::ElementType element = ir::ElementType::I64;
   ir::Dim dim;
   double number = 0;
   bool truth = false;
   ir::Value *value = nullptr;
   llvm::SmallVector<ir::Dim, 4> indices;
-  /// For Apply: the kind and, as a witness of its attributes, an op.
-  const ir::Op *op = nullptr;
+  ir::OpKind opKind = ir::OpKind::Const;
+  /// For Apply: an op with its attributes; null when it has none.
+  const ir::Op *witness = nullptr;
   llvm::SmallVector<const IndexExpr *, 3> operands;
+  /// For Pieces: where each operand begins along the axis.
+  llvm::SmallVector<ir::Dim, 3> begins;
+
+  /// Nodes of the tree below, itself included, and its height; both limited.
+  unsigned size = 1, depth = 1;
 
   bool isTrue() const { return kind == Boolean && truth; }
   bool isFalse() const { return kind == Boolean && !truth; }
-  bool applies(ir::OpKind k) const {
-    return kind == Apply && op->kind() == k;
-  }
+  bool applies(ir::OpKind k) const { return kind == Apply && opKind == k; }
 };
 
 /// What a boolean mask over [..., q, k] (its last two dimensions) asks of a
 /// key, as a conjunction. A key is visible when all of it holds.
 struct MaskForm {
-  /// k <= q + offset, for each one found (the tightest first is not sorted).
+  /// k <= q + causalOffset.
   std::optional<ir::Dim> causalOffset;
-  /// k >= q + offset - left: a sliding window, counted from the causal offset.
+  /// k >= q + windowLow: the near end of a sliding window.
   std::optional<ir::Dim> windowLow;
   /// Everything else: padding masks and what is not understood.
   llvm::SmallVector<const IndexExpr *, 2> rest;
@@ -76,7 +80,6 @@ struct MaskForm {
 class IndexAnalysis {
 public:
   explicit IndexAnalysis(const ir::Module &module);
-  ~IndexAnalysis();
 
   /// The symbol that stands for index number \p i of the tensor asked about.
   static ir::Dim index(unsigned i);
@@ -88,13 +91,12 @@ public:
   const IndexExpr *elementOf(ir::Value *value);
 
   /// The conjuncts of a boolean expression over the shape \p shape, sorted into
-  /// what attention understands. A window is recognised only beside a causal
-  /// bound or as a bound from below.
+  /// what attention understands. Of two bounds from one side, the second is
+  /// left in `rest`.
   MaskForm maskForm(const IndexExpr *mask, ir::ShapeRef shape);
 
-  /// Whether \p expr can be built from plain movement ops (`materialize`): every
-  /// Load's indices are different indices, or constants where the dimension is
-  /// one.
+  /// Whether `materialize` can build \p expr: every Load has each index at most
+  /// once, plus an offset at most, and integers are linear in the indices.
   bool isPlain(const IndexExpr *expr, ir::ShapeRef shape) const;
   /// Builds a tensor that broadcasts to \p shape with elements \p expr, which
   /// must be plain. Dimensions that it does not depend on have size 1.
@@ -107,10 +109,38 @@ public:
   void print(const IndexExpr *expr, llvm::raw_ostream &os) const;
 
 private:
-  class Impl;
+  friend class IndexExprBuilder;
+  const IndexExpr *add(IndexExpr expr);
+  const IndexExpr *load(ir::Value *value);
+  const IndexExpr *boolean(bool truth);
+  const IndexExpr *integer(ir::Dim dim, ir::ElementType element);
+  const IndexExpr *apply(ir::OpKind kind, const ir::Op *witness,
+                         ir::ElementType element,
+                         llvm::ArrayRef<const IndexExpr *> operands,
+                         ir::ShapeRef shape);
+  /// \p expr with each index(i) replaced by \p by[i]; \p shape bounds the
+  /// indices in `by`.
+  const IndexExpr *substitute(const IndexExpr *expr,
+                              llvm::ArrayRef<ir::Dim> by, ir::ShapeRef shape);
+  std::optional<bool> prove(ir::OpKind comparison, ir::Dim a, ir::Dim b,
+                            ir::ShapeRef shape) const;
+
   const ir::Module &module;
-  std::unique_ptr<Impl> impl;
+  /// Whether the module's symbols could be taken for index symbols.
+  bool disabled = false;
+  std::deque<IndexExpr> owned;
+  llvm::DenseMap<ir::Value *, const IndexExpr *> memo;
 };
+
+/// \p dim as a sum over index symbols: coefficients by index, and the rest.
+/// nullopt when an index appears in a function or in a product of indices.
+struct LinearIndex {
+  llvm::SmallVector<std::pair<unsigned, ir::Dim>, 4> coefficients;
+  ir::Dim rest;
+};
+std::optional<LinearIndex> asLinear(ir::Dim dim);
+/// Whether any index symbol appears in \p dim.
+bool dependsOnIndex(ir::Dim dim);
 
 } // namespace tenon::passes
 

@@ -1,0 +1,92 @@
+//===- SimplifyMasks.cpp - index arithmetic over masks -----------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+/// \file
+/// Exporters fetch a padding mask's elements with index arithmetic: Range, Mul,
+/// Add and a Gather from the flattened mask, or Expand, Concat and GatherND. By
+/// what each element is (IndexExpr), such a gather is a slice, transpose and
+/// reshape; a condition that holds at every index is a constant.
+
+#include "passes/Pass.h"
+#include "passes/analysis/IndexExpr.h"
+#include "passes/canonical/LawUtil.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace tenon;
+using namespace tenon::ir;
+using namespace tenon::passes;
+
+namespace {
+
+class SimplifyMasks final : public FuncPass {
+public:
+  llvm::Expected<bool> runOnFunc(Module &module, Func &func,
+                                 PassContext &context) override {
+    // Replaced values are left to be erased at the end, so that the analysis
+    // never sees an op that is gone.
+    IndexAnalysis analysis(module);
+    llvm::SmallVector<Op *, 32> ops, replaced;
+    for (Op &op : func.body)
+      if (isCandidate(op))
+        ops.push_back(&op);
+    for (Op *op : ops) {
+      Value *result = op->result();
+      const IndexExpr *expr = analysis.elementOf(result);
+      if (!isSimpler(*op, expr, analysis) ||
+          !context.allow("simplify-masks", *op))
+        continue;
+      explain(*op, expr, analysis, context);
+      Builder builder = Builder::before(op);
+      builder.func = &func;
+      Value *value = analysis.materialize(expr, result->shape(), builder);
+      if (value->shape() != result->shape())
+        value = buildBroadcast(builder, value, result->shape());
+      result->replaceAllUsesWith(value);
+      replaced.push_back(op);
+    }
+    Rewriter rewriter(module, func);
+    for (Op *op : llvm::reverse(replaced))
+      rewriter.eraseIfDead(*op);
+    return !replaced.empty();
+  }
+
+private:
+  static bool isCandidate(Op &op) {
+    if (op.numResults() != 1 || !op.hasUses())
+      return false;
+    if (op.kind() == OpKind::Gather || op.kind() == OpKind::GatherNd)
+      return true;
+    return op.result()->element() == ElementType::Bool &&
+           is(op, ElementwiseOp);
+  }
+
+  static bool isSimpler(Op &op, const IndexExpr *expr,
+                        IndexAnalysis &analysis) {
+    if (expr->kind == IndexExpr::Boolean)
+      return true;
+    bool isGather =
+        op.kind() == OpKind::Gather || op.kind() == OpKind::GatherNd;
+    return isGather &&
+           !(expr->kind == IndexExpr::Load && expr->value == op.result()) &&
+           analysis.isPlain(expr, op.result()->shape());
+  }
+
+  static void explain(Op &op, const IndexExpr *expr, IndexAnalysis &analysis,
+                      PassContext &context) {
+    if (!context.isExplained())
+      return;
+    std::string text = describe(op) + " is ";
+    llvm::raw_string_ostream os(text);
+    analysis.print(expr, os);
+    context.simplified(text, op.loc);
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> passes::createSimplifyMasks() {
+  return std::make_unique<SimplifyMasks>();
+}
