@@ -15,7 +15,7 @@
 namespace tenon::passes {
 
 /// Filled from the command line by `tenon` and `tenon-opt`; see
-/// passes/CommandLine.h for the flags.
+/// tools/common/PassFlags.h for the flags.
 struct PassOptions {
   /// --dump-after=PASS|all: print the IR after these passes where they changed
   /// it (a stage's name: after its last pass).

@@ -59,10 +59,43 @@ ArrayRef<StringLiteral> passes::pipeline(ir::Stage stage) {
   llvm_unreachable("not a stage");
 }
 
+static llvm::Error checkName(StringRef flag, StringRef name, bool mayBeStage) {
+  // All stages of a compilation, those behind the passes too.
+  static constexpr StringLiteral stages[] = {
+      "imported", "canonical", "fused",   "selected",
+      "planned",  "source",    "objects", "artifact"};
+  if (findPass(name) || (mayBeStage && llvm::is_contained(stages, name)))
+    return llvm::Error::success();
+  std::string known;
+  for (const PassInfo &pass : allPasses())
+    known += (known.empty() ? "" : ", ") + pass.name.str();
+  return userError("--{0}: there is no pass{1} '{2}'; the passes are {3}", flag,
+                   mayBeStage ? " or stage" : "", name, known);
+}
+
+llvm::Error passes::checkNames(const PassOptions &options) {
+  if (!options.stopAfter.empty())
+    if (llvm::Error error = checkName("stop-after", options.stopAfter, true))
+      return error;
+  for (const std::string &name : options.dumpAfter)
+    if (name != "all")
+      if (llvm::Error error = checkName("dump-after", name, true))
+        return error;
+  if (!options.explain.empty())
+    if (llvm::Error error = checkName("explain", options.explain, false))
+      return error;
+  for (const auto &[mnemonic, count] : options.requireFused)
+    if (!ir::parseMnemonic(mnemonic))
+      return userError("--require-fused: there is no op '{0}'", mnemonic);
+  return llvm::Error::success();
+}
+
 llvm::Expected<PipelineResult>
 passes::runPipeline(ir::Module &module, ir::Stage upTo,
                     const PassOptions &options, Remarks &remarks,
                     llvm::raw_ostream &log) {
+  if (llvm::Error error = checkNames(options))
+    return error;
   PassManager manager(options, remarks, log);
   for (ir::Stage stage : {ir::Stage::Canonical, ir::Stage::Fused}) {
     if (stage <= module.stage || stage > upTo || manager.stopped())

@@ -15,6 +15,9 @@ namespace tenon::passes {
 /// in order.
 llvm::ArrayRef<llvm::StringLiteral> pipeline(ir::Stage stage);
 
+/// An error when \p options name a pass, stage or op that does not exist.
+llvm::Error checkNames(const PassOptions &options);
+
 /// What runPipeline did.
 struct PipelineResult {
   /// --stop-after named a pass or stage that was reached; go no further.

@@ -244,6 +244,13 @@ ConstantRef passes::reshapeConstant(const ConstantRef &constant,
   case Constant::Form::Random:
     return Constant::generated(constant->form(), constant->element(), shape,
                                constant->seed());
+  case Constant::Form::Concat: {
+    uint64_t count = constant->numElements();
+    Buffer buffer = allocate(*byteSize(constant->element(), count));
+    constant->read(0, count, buffer.bytes.data());
+    return Constant::dense(constant->element(), shape, buffer.bytes,
+                           buffer.owner, constant->name());
+  }
   }
   llvm_unreachable("not a form");
 }

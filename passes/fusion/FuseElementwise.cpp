@@ -98,7 +98,7 @@ void fuse(Op &root, const Cluster &cluster, Rewriter &rewriter) {
 struct FuseElementwise final : passes::FuncPass {
   llvm::Expected<bool> runOnFunc(Module &module, Func &func,
                                  passes::PassContext &context) override {
-    Rewriter rewriter(module, func, &context);
+    Rewriter rewriter(module, func);
     bool changed = false;
     // From the end, so that a cluster starts at its last op.
     llvm::SmallVector<Op *, 64> roots;

@@ -1,0 +1,113 @@
+//===- main.cpp - tenon-opt: passes on graphs as text ------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+/// \file
+///   tenon-opt [--PASS ...] [--pipeline=canonical|fused] FILE.tn
+///
+/// Runs the named passes in the order given, then the pipeline up to a stage,
+/// and prints the module.
+
+#include "ir/support/Diag.h"
+#include "ir/text/SideFile.h"
+#include "ir/text/Text.h"
+#include "ir/verify/Verify.h"
+#include "passes/Pipelines.h"
+#include "tools/common/PassFlags.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+
+using namespace tenon;
+namespace cl = llvm::cl;
+
+namespace {
+
+/// The command line of tenon-opt.
+struct Options {
+  cl::OptionCategory category{"tenon-opt"};
+  cl::opt<std::string> input{cl::Positional, cl::desc("FILE.tn"), cl::init("-"),
+                             cl::cat(category)};
+  cl::opt<std::string> output{"o", cl::desc("where to print (stdout)"),
+                              cl::value_desc("FILE"), cl::init("-"),
+                              cl::cat(category)};
+  cl::opt<ir::Stage> pipeline{
+      "pipeline", cl::desc("bring the module up to this stage"),
+      cl::values(clEnumValN(ir::Stage::Canonical, "canonical", ""),
+                 clEnumValN(ir::Stage::Fused, "fused", "")),
+      cl::init(ir::Stage::Imported), cl::cat(category)};
+  cl::opt<bool> noLocations{"no-locations",
+                            cl::desc("print without locations"),
+                            cl::cat(category)};
+  cl::list<unsigned> passes{cl::desc("Passes, run in the order given:"),
+                            cl::cat(category)};
+  tools::PassFlags passFlags;
+
+  Options() {
+    for (const auto &[i, pass] : llvm::enumerate(passes::allPasses()))
+      passes.getParser().addLiteralOption(pass.name, i, pass.doc);
+  }
+};
+
+llvm::Error runPasses(ir::Module &module, const Options &flags,
+                      const passes::PassOptions &options) {
+  if (llvm::Error error = passes::checkNames(options))
+    return error;
+  passes::Remarks remarks;
+  passes::PassManager manager(options, remarks, llvm::errs());
+  for (unsigned i : flags.passes) {
+    llvm::Expected<bool> changed =
+        manager.run(module, passes::allPasses()[i]);
+    if (!changed)
+      return changed.takeError();
+  }
+  if (flags.pipeline != ir::Stage::Imported && !manager.stopped()) {
+    llvm::Expected<passes::PipelineResult> result = passes::runPipeline(
+        module, flags.pipeline, options, remarks, llvm::errs());
+    return result.takeError();
+  }
+  if (options.timing)
+    manager.printTiming();
+  if (llvm::Error error = passes::checkRequired(module, options, remarks))
+    return error;
+  return options.remarksFile.empty() ? llvm::Error::success()
+                                     : remarks.write(options.remarksFile);
+}
+
+llvm::Error run(const Options &flags) {
+  llvm::Expected<passes::PassOptions> options = flags.passFlags.options();
+  if (!options)
+    return options.takeError();
+  llvm::Expected<ir::ParsedFile> file = ir::parseFile(flags.input);
+  if (!file)
+    return file.takeError();
+  if (llvm::Error error = ir::verify(*file->module))
+    return withPrefix(std::move(error), flags.input + ": error: ");
+  if (llvm::Error error = runPasses(*file->module, flags, *options))
+    return withPrefix(std::move(error), flags.input + ": error: ");
+
+  std::error_code code;
+  llvm::raw_fd_ostream os(flags.output, code, llvm::sys::fs::OF_Text);
+  if (code)
+    return userError("cannot write '{0}': {1}", flags.output.getValue(),
+                     code.message());
+  ir::PrintOptions print;
+  print.locations = !flags.noLocations;
+  ir::print(*file->module, os, print);
+  return llvm::Error::success();
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  Options options;
+  cl::ParseCommandLineOptions(argc, argv, "passes on graphs as text\n");
+  if (llvm::Error error = run(options)) {
+    llvm::logAllUnhandledErrors(std::move(error), llvm::errs());
+    return 1;
+  }
+  return 0;
+}
