@@ -120,7 +120,7 @@ struct FuseEpilogue final : passes::FuncPass {
     for (Op &op : func.body)
       if (is(op, HasEpilogue))
         products.push_back(&op);
-    Rewriter rewriter(module, func, &context);
+    Rewriter rewriter(module, func);
     bool changed = false;
     for (Op *product : products)
       while ((product = absorbUse(*product, rewriter, context)))

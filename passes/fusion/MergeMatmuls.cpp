@@ -133,7 +133,7 @@ struct MergeMatmuls final : passes::FuncPass {
       if (isCandidate(op))
         groups[{op.operand(0), unsigned(op.result()->element())}].push_back(
             &op);
-    Rewriter rewriter(module, func, &context);
+    Rewriter rewriter(module, func);
     bool changed = false;
     for (auto &[key, products] : groups) {
       if (products.size() < 2)

@@ -25,6 +25,9 @@ namespace cl = llvm::cl;
 
 namespace {
 
+/// An index into allPasses(); a type of its own for the command line's sake.
+enum class PassNumber : unsigned {};
+
 /// The command line of tenon-opt.
 struct Options {
   cl::OptionCategory category{"tenon-opt"};
@@ -41,13 +44,13 @@ struct Options {
   cl::opt<bool> noLocations{"no-locations",
                             cl::desc("print without locations"),
                             cl::cat(category)};
-  cl::list<unsigned> passes{cl::desc("Passes, run in the order given:"),
+  cl::list<PassNumber> passes{cl::desc("Passes, run in the order given:"),
                             cl::cat(category)};
   tools::PassFlags passFlags;
 
   Options() {
     for (const auto &[i, pass] : llvm::enumerate(passes::allPasses()))
-      passes.getParser().addLiteralOption(pass.name, i, pass.doc);
+      passes.getParser().addLiteralOption(pass.name, PassNumber(i), pass.doc);
   }
 };
 
@@ -57,9 +60,9 @@ llvm::Error runPasses(ir::Module &module, const Options &flags,
     return error;
   passes::Remarks remarks;
   passes::PassManager manager(options, remarks, llvm::errs());
-  for (unsigned i : flags.passes) {
-    llvm::Expected<bool> changed =
-        manager.run(module, passes::allPasses()[i]);
+  for (PassNumber number : flags.passes) {
+    llvm::Expected<bool> changed = manager.run(
+        module, passes::allPasses()[static_cast<unsigned>(number)]);
     if (!changed)
       return changed.takeError();
   }
@@ -103,6 +106,8 @@ llvm::Error run(const Options &flags) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  // LLVM's shared library brings the flags of all its code generators.
+  cl::ResetCommandLineParser();
   Options options;
   cl::ParseCommandLineOptions(argc, argv, "passes on graphs as text\n");
   if (llvm::Error error = run(options)) {
