@@ -257,7 +257,7 @@ struct DimRange {
   bool operator==(const DimRange &) const = default;
 };
 
-/// How far a module has come; the verifier knows what is legal at each stage.
+/// How far a module has come through the pipelines.
 enum class Stage : uint8_t { Imported, Canonical, Fused };
 llvm::StringRef stageName(Stage stage);
 

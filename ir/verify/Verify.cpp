@@ -39,8 +39,9 @@
 ///       region.
 ///   R2  Every value in a region is a scalar; every op is elementwise, a
 ///       constant or the `yield`.
-/// Stage
-///   S1  `imported` has no regions: they are what fusion makes.
+///
+/// A stage adds no rule: every op is legal at each, so that a pass can be run
+/// and tested on its own. What a stage promises is in passes/Pipelines.cpp.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -346,15 +347,13 @@ Error Verifier::checkInference(const Op &op) {
   return Error::success();
 }
 
-/// R1, R2, S1.
+/// R1, R2.
 Error Verifier::checkRegion(const Op &op) {
   const Block *region = op.region();
   if (!region)
     return is(op, HasBody) ? userError("has no body") : Error::success();
   if (!is(op, HasBody) && !is(op, HasEpilogue))
     return userError("may not have a region");
-  if (module.stage == Stage::Imported)
-    return userError("may not have a region before fusion (stage imported)");
   for (unsigned i = 0; i < region->numArguments(); ++i)
     if (!region->argument(i)->type.isScalar())
       return userError("argument #{0} of its region is not a scalar", i);

@@ -14,7 +14,7 @@ namespace tenon::ir {
 
 /// Checks every invariant (the list is in Verify.cpp): operands dominate uses,
 /// use lists agree, types equal inference, regions are scalar and closed, ports
-/// match, symbols are declared, only ops legal at the module's stage.
+/// match, symbols are declared.
 llvm::Error verify(const Module &module);
 llvm::Error verify(const Module &module, const Func &func);
 

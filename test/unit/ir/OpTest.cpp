@@ -168,17 +168,24 @@ TEST_F(SmallModule, ForeignOperand) {
   y->def()->setOperand(0, sum);
 }
 
-TEST_F(SmallModule, RegionBeforeFusion) {
+TEST_F(SmallModule, RegionsAreScalarAndClosed) {
   Builder b = Builder::before(&block().back());
   auto region = std::make_unique<Block>();
   Value *s = region->addArgument(f32({}));
-  Builder(region.get()).buildYield({s});
+  Builder inner(region.get());
+  Value *neg = inner.buildNeg({s});
+  inner.buildYield({neg});
   llvm::Expected<Op *> map = b.create(
       OpKind::Map, {x}, std::make_unique<NoAttrs>(), std::move(region));
   ASSERT_TRUE(bool(map));
-  EXPECT_NE(problem(module).find("before fusion"), std::string::npos);
-  module.stage = Stage::Fused;
   EXPECT_EQ(problem(module), "");
+  neg->def()->setOperand(0, x);
+  EXPECT_NE(problem(module).find("operand 'x' is from outside its block"),
+            std::string::npos);
+  neg->def()->setOperand(0, s);
+  ReduceAttrs attrs;
+  Builder::before(neg->def()).buildReduceSum({s}, attrs);
+  EXPECT_NE(problem(module).find("may not be in a region"), std::string::npos);
 }
 
 TEST_F(SmallModule, BuilderRefusesHostileSizes) {
