@@ -1,0 +1,77 @@
+//===- Control.cpp - importers of control flow ---------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontend/Emitter.h"
+#include "frontend/NodeView.h"
+#include "frontend/OnnxOps.h"
+
+using namespace llvm;
+using namespace tenon::ir;
+
+namespace tenon::frontend {
+
+namespace {
+
+/// Whether an op after \p last (null: any) must run whatever becomes of its
+/// results, so that it cannot stand in a branch that may not be taken.
+bool hasSideEffectAfter(const Block &block, Op *last) {
+  for (Op *op = last ? last->next() : block.empty() ? nullptr : &block.front();
+       op; op = op->next())
+    if (is(*op, Trait::SideEffect))
+      return true;
+  return false;
+}
+
+} // namespace
+
+/// A branch on a constant is followed. A branch on data computes both sides,
+/// which are pure, and selects; their results must have the same shapes.
+Value *importIf(NodeView &node, Emitter &emit) {
+  Value *condition = node.input(0);
+  const onnx::GraphProto *thenGraph = node.requireGraph("then_branch");
+  const onnx::GraphProto *elseGraph = node.requireGraph("else_branch");
+  if (emit.failed())
+    return nullptr;
+  if (condition->element() != ElementType::Bool ||
+      numElements(condition->shape()).constant() != 1)
+    return node.fail("its condition is {0}; expected one bool",
+                     condition->type);
+  Values results;
+  if (std::optional<double> value = emit.constantScalar(condition)) {
+    results = emit.services.importSubgraph(*value != 0 ? *thenGraph : *elseGraph);
+  } else {
+    Op *last = emit.func.body.empty() ? nullptr : &emit.func.body.back();
+    Values a = emit.services.importSubgraph(*thenGraph);
+    Values b = emit.services.importSubgraph(*elseGraph);
+    condition = emit.reshape(condition, {});
+    if (emit.failed())
+      return nullptr;
+    if (a.size() != b.size())
+      return node.fail("its branches have {0} and {1} outputs", a.size(),
+                       b.size());
+    if (hasSideEffectAfter(emit.func.body, last))
+      return node.fail("its condition depends on data and a branch computes "
+                       "sizes from data, which is not supported");
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (a[i]->type != b[i]->type)
+        return node.fail("its condition depends on data and its branches give "
+                         "{0} and {1}; only branches of one type are supported",
+                         a[i]->type, b[i]->type);
+      results.push_back(emit.where(condition, a[i], b[i]));
+    }
+  }
+  if (emit.failed())
+    return nullptr;
+  if (results.size() < node.numOutputs())
+    return node.fail("has {0} outputs; its branches have {1}",
+                     node.numOutputs(), results.size());
+  for (unsigned i = 0; i < node.numOutputs(); ++i)
+    node.setOutput(i, results[i]);
+  return results.empty() ? nullptr : results.front();
+}
+
+} // namespace tenon::frontend

@@ -1,0 +1,153 @@
+//===- Indexing.cpp - importers of gathers, scatters and searches --------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontend/Emitter.h"
+#include "frontend/NodeView.h"
+#include "frontend/OnnxOps.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace llvm;
+using namespace tenon::ir;
+
+namespace tenon::frontend {
+
+namespace {
+
+/// Indices may be i32 or i64.
+bool checkIndices(NodeView &node, Value *indices) {
+  if (indices->element() == ElementType::I32 ||
+      indices->element() == ElementType::I64)
+    return true;
+  node.fail("the indices are {0}; expected i32 or i64", indices->type);
+  return false;
+}
+
+ScatterReduction reduction(NodeView &node) {
+  StringRef name = node.strAttr("reduction", "none");
+  auto found = StringSwitch<std::optional<ScatterReduction>>(name)
+                   .Case("none", ScatterReduction::None)
+                   .Case("add", ScatterReduction::Add)
+                   .Case("mul", ScatterReduction::Mul)
+                   .Case("min", ScatterReduction::Min)
+                   .Case("max", ScatterReduction::Max)
+                   .Default(std::nullopt);
+  if (!found)
+    node.fail("attribute 'reduction' is '{0}'; expected none, add, mul, min or "
+              "max",
+              name);
+  return found.value_or(ScatterReduction::None);
+}
+
+} // namespace
+
+Value *importGather(NodeView &node, Emitter &emit) {
+  Value *x = node.input(0), *indices = node.input(1);
+  int64_t axis = node.checkedAxis(node.intAttr("axis", 0), x->rank());
+  return checkIndices(node, indices) ? emit.gather(x, indices, axis) : nullptr;
+}
+
+Value *importGatherElements(NodeView &node, Emitter &emit) {
+  Value *x = node.input(0), *indices = node.input(1);
+  AxisAttrs attrs;
+  attrs.axis = node.checkedAxis(node.intAttr("axis", 0), x->rank());
+  if (!checkIndices(node, indices))
+    return nullptr;
+  return emit.op(OpKind::GatherElements, {x, indices}, attrs);
+}
+
+Value *importGatherNd(NodeView &node, Emitter &emit) {
+  Value *x = node.input(0), *indices = node.input(1);
+  GatherNdAttrs attrs;
+  attrs.batchDims = node.intAttr("batch_dims", 0);
+  if (attrs.batchDims < 0)
+    return node.fail("attribute 'batch_dims' is {0}", attrs.batchDims);
+  if (!checkIndices(node, indices))
+    return nullptr;
+  return emit.op(OpKind::GatherNd, {x, indices}, attrs);
+}
+
+Value *importScatterNd(NodeView &node, Emitter &emit) {
+  Value *x = node.input(0), *indices = node.input(1), *updates = node.input(2);
+  ScatterNdAttrs attrs;
+  attrs.reduction = reduction(node);
+  if (!checkIndices(node, indices))
+    return nullptr;
+  return emit.op(OpKind::ScatterNd, {x, indices, updates}, attrs);
+}
+
+Value *importScatterElements(NodeView &node, Emitter &emit) {
+  Value *x = node.input(0), *indices = node.input(1), *updates = node.input(2);
+  ScatterElementsAttrs attrs;
+  attrs.axis = node.checkedAxis(node.intAttr("axis", 0), x->rank());
+  attrs.reduction = reduction(node);
+  if (!checkIndices(node, indices))
+    return nullptr;
+  return emit.op(OpKind::ScatterElements, {x, indices, updates}, attrs);
+}
+
+Value *importOneHot(NodeView &node, Emitter &emit) {
+  Value *indices = node.input(0), *depth = node.input(1),
+        *values = node.input(2);
+  OneHotAttrs attrs;
+  attrs.axis = node.checkedAxis(node.intAttr("axis", -1), indices->rank() + 1);
+  if (numElements(depth->shape()).constant() != 1)
+    return node.fail("'depth' is {0}; expected a scalar", depth->type);
+  depth = emit.reshape(emit.cast(depth, ElementType::I64), {});
+  if (emit.failed())
+    return nullptr;
+  attrs.depth = emit.size(depth, "depth");
+  // Indices may be of any type; they are whole numbers all the same.
+  if (indices->element() != ElementType::I32)
+    indices = emit.cast(indices, ElementType::I64);
+  return emit.op(OpKind::OneHot, {indices, values}, attrs);
+}
+
+Value *importNonZero(NodeView &node, Emitter &emit) {
+  Value *x = node.input(0);
+  DimRange range;
+  range.high = numElements(x->shape()).constant().value_or(INT64_MAX);
+  CountAttrs attrs;
+  attrs.count = emit.freshSymbol((node.outputName(0) + ".count").str(), range);
+  return emit.op(OpKind::NonZero, {x}, attrs);
+}
+
+Value *importCumSum(NodeView &node, Emitter &emit) {
+  Value *x = node.input(0);
+  SmallVector<int64_t, 4> axis = emit.constantInts(node.input(1), "axis");
+  CumSumAttrs attrs;
+  attrs.exclusive = node.flagAttr("exclusive", false);
+  attrs.reverse = node.flagAttr("reverse", false);
+  if (!emit.failed() && axis.size() != 1)
+    return node.fail("'axis' has {0} elements; expected 1", axis.size());
+  if (emit.failed())
+    return nullptr;
+  attrs.axis = node.checkedAxis(axis.front(), x->rank());
+  return emit.op(OpKind::CumSum, {x}, attrs);
+}
+
+Value *importTopK(NodeView &node, Emitter &emit) {
+  Value *x = node.input(0);
+  TopKAttrs attrs;
+  attrs.axis = node.checkedAxis(node.intAttr("axis", -1), x->rank());
+  attrs.k = node.version() < 10 ? Dim(node.requireInt("k"))
+                                : emit.size(node.input(1), "K");
+  if (node.version() >= 11) {
+    attrs.largest = node.flagAttr("largest", true);
+    attrs.sorted = node.flagAttr("sorted", true);
+  }
+  if (attrs.k.constant().value_or(0) < 0)
+    return node.fail("K is {0}", attrs.k);
+  Op *op = emit.create(OpKind::TopK, {x}, std::make_unique<TopKAttrs>(attrs));
+  if (!op)
+    return nullptr;
+  if (node.numOutputs() > 1)
+    node.setOutput(1, op->result(1));
+  return op->result(0);
+}
+
+} // namespace tenon::frontend
