@@ -121,7 +121,7 @@ Expected<FunctionTable> FunctionTable::create(const onnx::ModelProto &model) {
                        function.name(), domainName(function.domain()));
   }
   if (Error error = table.checkCalls())
-    return std::move(error);
+    return error;
   return table;
 }
 

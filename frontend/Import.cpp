@@ -190,7 +190,7 @@ Error Importer::checkVersions() {
 
 Expected<std::unique_ptr<Module>> Importer::run() {
   if (Error error = checkVersions())
-    return std::move(error);
+    return error;
   const onnx::GraphProto &graph = model.proto.graph();
   module->funcs.push_back(std::make_unique<Func>("main"));
   emit.emplace(*module, module->entry(), errors, *this);
@@ -199,13 +199,13 @@ Expected<std::unique_ptr<Module>> Importer::run() {
   Frame top{&scope, &opsets, nullptr, ""};
   frame = &top;
   if (Error error = importInitializers(graph, scope))
-    return std::move(error);
+    return error;
   if (Error error = importInputs(graph, scope))
-    return std::move(error);
+    return error;
   if (Error error = importNodes(graph.node()))
-    return std::move(error);
+    return error;
   if (Error error = importOutputs(graph))
-    return std::move(error);
+    return error;
   return std::move(module);
 }
 

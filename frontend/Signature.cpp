@@ -8,6 +8,7 @@
 #include "frontend/Signature.h"
 #include "frontend/Weights.h"
 #include "ir/support/Diag.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
 using namespace tenon::ir;
@@ -74,7 +75,7 @@ void InputSizes::collect(const onnx::ValueInfoProto &input) {
 }
 
 Dim InputSizes::symbol(StringRef name) {
-  auto it = symbols.find(name.str());
+  auto it = symbols.find(name);
   if (it != symbols.end())
     return it->second;
   Dim result = Dim::symbol(name);
@@ -84,7 +85,8 @@ Dim InputSizes::symbol(StringRef name) {
     result = Dim(range.low);
   else
     module.declare(name, range);
-  symbols[name.str()] = result;
+  symbols[name] = result;
+  names.push_back(name.str());
   return result;
 }
 
@@ -115,14 +117,18 @@ Expected<TensorType> InputSizes::typeOf(const onnx::ValueInfoProto &input) {
     StringRef text = StringRef(dim.dim_param()).trim();
     std::string unnamed = (input.name() + "_" + Twine(axis)).str();
     // Some exporters write -1 for a size that they don't know.
-    if (dim.has_dim_value() && dim.dim_value() >= 0)
-      type.shape.push_back(Dim(dim.dim_value()));
-    else if (dim.has_dim_value() && dim.dim_value() != -1)
+    if (dim.has_dim_value() && dim.dim_value() < -1)
       return userError("dimension {0} is {1}", axis, dim.dim_value());
-    else if (!text.empty())
+    if (dim.has_dim_value() && dim.dim_value() >= 0) {
+      type.shape.push_back(Dim(dim.dim_value()));
+    } else if (!text.empty()) {
       type.shape.push_back(parameter(text));
-    else
+    } else {
+      // Not to be mixed up with a size that the model itself names so.
+      while (plain.count(unnamed) || symbols.contains(unnamed))
+        unnamed += "_";
       type.shape.push_back(symbol(unnamed));
+    }
     int64_t fixed = type.shape.back().constant().value_or(1);
     if (fixed > 0 && bytes > uint64_t(INT64_MAX) / fixed)
       return userError("its size overflows: {0}", type);
@@ -133,13 +139,11 @@ Expected<TensorType> InputSizes::typeOf(const onnx::ValueInfoProto &input) {
 
 Error InputSizes::checkOptions() const {
   for (const auto &option : options.dims) {
-    if (symbols.contains(option.first().str()))
+    if (symbols.contains(option.first()))
       continue;
-    std::string names;
-    for (const auto &[name, dim] : symbols)
-      names += (names.empty() ? "'" : ", '") + name + "'";
     return userError("no input has a size named '{0}'; the model has {1}",
-                     option.first(), names.empty() ? "none" : names);
+                     option.first(),
+                     names.empty() ? "none" : "'" + join(names, "', '") + "'");
   }
   return Error::success();
 }

@@ -8,7 +8,7 @@
 #define TENON_FRONTEND_SIGNATURE_H
 
 #include "frontend/Import.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "onnx-ml.pb.h"
 
@@ -42,8 +42,9 @@ private:
   const ImportOptions &options;
   /// Texts that stand for a symbol by themselves.
   llvm::StringMap<bool> plain;
-  /// Symbols as they appear, and what they became.
-  llvm::MapVector<std::string, ir::Dim> symbols;
+  /// What symbols became, and their names in order of appearance.
+  llvm::StringMap<ir::Dim> symbols;
+  std::vector<std::string> names;
 };
 
 } // namespace tenon::frontend

@@ -276,7 +276,7 @@ Expected<ConstantRef> Weights::load(const onnx::TensorProto &t) {
     bytes = packed;
   }
   if (error)
-    return std::move(error);
+    return error;
   return dense(*element, shape, bytes, nullptr, t.name());
 }
 
