@@ -134,8 +134,13 @@ struct PaddedDim {
   int64_t cropLow, padLow, kept;
 
   PaddedDim(int64_t extent, int64_t low, int64_t high)
-      : cropLow(std::max<int64_t>(-low, 0)), padLow(std::max<int64_t>(low, 0)),
-        kept(extent - cropLow - std::max<int64_t>(-high, 0)) {}
+      : cropLow(cropped(extent, low)), padLow(std::max<int64_t>(low, 0)),
+        kept(extent - cropLow - cropped(extent, high)) {}
+
+  /// How much a negative \p amount takes away: not more than there is.
+  static int64_t cropped(int64_t extent, int64_t amount) {
+    return amount < 0 ? -std::max(amount, -extent) : 0;
+  }
 
   /// The position in x that position \p i of the result shows; -1 where it
   /// shows the padding value.
