@@ -1,0 +1,34 @@
+//===- Target.h - what tenon-run executes on -----------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_TOOLS_TENON_RUN_TARGET_H
+#define TENON_TOOLS_TENON_RUN_TARGET_H
+
+#include "ir/Op.h"
+#include "ir/eval/Tensor.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+#include <vector>
+
+namespace tenon::run {
+
+/// Executes functions of the graph IR. A target that compiles may keep what it
+/// made for a function until the module changes, which it doesn't.
+class Target {
+public:
+  virtual ~Target() = default;
+  virtual llvm::Expected<std::vector<ir::Tensor>>
+  run(const ir::Module &module, const ir::Func &func,
+      llvm::ArrayRef<ir::Tensor> inputs) = 0;
+};
+
+/// The target called \p name; an error lists those there are. To add one, add a
+/// line to the table in Target.cpp.
+llvm::Expected<std::unique_ptr<Target>> makeTarget(llvm::StringRef name);
+
+} // namespace tenon::run
+
+#endif // TENON_TOOLS_TENON_RUN_TARGET_H
