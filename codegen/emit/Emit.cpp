@@ -164,7 +164,9 @@ Source writeForms(size_t numUnits, llvm::ArrayRef<const CpuForm *> forms) {
   source.name = "forms.cpp";
   source.form = nullptr;
   llvm::raw_string_ostream os(source.text);
-  os << "#include \"runtime/format/units.h\"\n\nextern \"C\" {\n\n";
+  os << "#pragma GCC visibility push(default)\n"
+        "#include \"runtime/format/units.h\"\n"
+        "#pragma GCC visibility pop\n\nextern \"C\" {\n\n";
   for (const CpuForm *form : forms)
     for (unsigned i = 0; i < numUnits; ++i)
       os << "void " << entryName(i, *form) << "(const tn_args *args);\n";
@@ -180,11 +182,8 @@ Source writeForms(size_t numUnits, llvm::ArrayRef<const CpuForm *> forms) {
     os << "    {\"" << form->name << "\", " << form->features << "u, "
        << numUnits << "u, units_" << suffixOf(*form) << "},\n";
   os << "};\n\n} // namespace\n\nextern \"C\" {\n\n"
-     << "__attribute__((visibility(\"default\"))) const tn_form *const "
-        "tenon_forms = forms;\n"
-     << "__attribute__((visibility(\"default\"))) const uint32_t "
-        "tenon_num_forms = "
-     << forms.size() << ";\n\n}\n";
+     << "const tn_form *const tenon_forms = forms;\n"
+     << "const uint32_t tenon_num_forms = " << forms.size() << ";\n\n}\n";
   return source;
 }
 

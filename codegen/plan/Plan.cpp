@@ -208,6 +208,7 @@ void Planner::sumUp() {
 
 void Planner::run() {
   overlay(p);
+  kernel::dropUnused(p);
   addScratch();
   std::vector<Item> all = items();
   for (unsigned segment = 0; segment < p.segments.size(); ++segment)

@@ -19,6 +19,18 @@ Config &Config::integer(llvm::StringRef name, int64_t value) {
   return raw("int64_t", name, std::to_string(value));
 }
 
+Config &Config::rank(llvm::StringRef name, int64_t value) {
+  return raw("int", name, std::to_string(value));
+}
+
+Config &Config::array(llvm::StringRef name, llvm::ArrayRef<int64_t> values) {
+  std::string list;
+  for (int64_t value : values)
+    list += (list.empty() ? "" : ", ") + std::to_string(value);
+  std::string type = (name + "[" + llvm::Twine(values.size()) + "]").str();
+  return raw("int64_t", type, "{" + list + "}");
+}
+
 Config &Config::size(llvm::StringRef name, Dim value) {
   std::optional<int64_t> constant = value.constant();
   return raw("int64_t", name,

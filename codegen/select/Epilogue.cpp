@@ -17,6 +17,8 @@ namespace {
 /// The kernels' limit on operands of an epilogue (kernels/cpu/epilogue.h).
 constexpr unsigned maxOperands = 8;
 
+} // namespace
+
 Access accessOf(const View &view) {
   Dim row = view.strides[view.rank() - 2], column = view.strides.back();
   bool sameRow = llvm::all_of(llvm::ArrayRef(view.strides).drop_back(),
@@ -27,8 +29,6 @@ Access accessOf(const View &view) {
     return Access::Any;
   return row.isConstant(0) ? Access::Scalar : Access::Column;
 }
-
-} // namespace
 
 Epilogue makeEpilogue(const Lowering &lowering, const ir::Op &op,
                       llvm::ArrayRef<View> extras, ir::ShapeRef shape) {

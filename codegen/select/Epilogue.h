@@ -31,6 +31,8 @@ struct Epilogue {
 /// broadcast; scalar constants become literals.
 Epilogue makeEpilogue(const Lowering &lowering, const ir::Op &op,
                       llvm::ArrayRef<View> extras, ir::ShapeRef shape);
+/// How an operand with the result's rank varies over the last two dimensions.
+kernel::Access accessOf(const View &view);
 /// Whether a kernel that computes in \p element can apply it.
 bool canFuse(const Epilogue &epilogue, ir::ElementType element);
 

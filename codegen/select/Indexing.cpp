@@ -15,20 +15,6 @@ using ir::OpKind;
 
 namespace {
 
-/// The type that kernels move elements as: one of the same size will do.
-ElementType movedAs(ElementType element) {
-  switch (ir::bitWidth(element)) {
-  case 64:
-    return ElementType::I64;
-  case 32:
-    return ElementType::F32;
-  case 16:
-    return ElementType::I16;
-  default:
-    return ElementType::U8;
-  }
-}
-
 /// Element type, index type and ranks: what all of them start with.
 llvm::Expected<LaunchSpec> startSpec(Lowering &lowering, const ir::Op &op,
                                      llvm::StringRef kernel,
@@ -46,10 +32,6 @@ llvm::Expected<LaunchSpec> startSpec(Lowering &lowering, const ir::Op &op,
   return spec;
 }
 
-void rank(Config &config, llvm::StringRef name, int64_t value) {
-  config.raw("int", name, std::to_string(value));
-}
-
 llvm::Error finish(Lowering &lowering, const ir::Op &op, LaunchSpec spec) {
   spec.results = {lowering.result(op.result(), Strides::Any)};
   lowering.launch(op, std::move(spec));
@@ -61,9 +43,9 @@ llvm::Error selectGather(Lowering &lowering, const ir::Op &op) {
       startSpec(lowering, op, "gather", movedAs(op.operand(0)->element()));
   if (!spec)
     return spec.takeError();
-  rank(spec->config, "data_rank", op.operand(0)->rank());
-  rank(spec->config, "axis", op.attrs<ir::AxisAttrs>().axis);
-  rank(spec->config, "indices_rank", op.operand(1)->rank());
+  spec->config.rank("data_rank", op.operand(0)->rank());
+  spec->config.rank("axis", op.attrs<ir::AxisAttrs>().axis);
+  spec->config.rank("indices_rank", op.operand(1)->rank());
   return finish(lowering, op, std::move(*spec));
 }
 
@@ -72,8 +54,8 @@ llvm::Error selectGatherElements(Lowering &lowering, const ir::Op &op) {
       lowering, op, "gather_elements", movedAs(op.operand(0)->element()));
   if (!spec)
     return spec.takeError();
-  rank(spec->config, "rank", op.operand(0)->rank());
-  rank(spec->config, "axis", op.attrs<ir::AxisAttrs>().axis);
+  spec->config.rank("rank", op.operand(0)->rank());
+  spec->config.rank("axis", op.attrs<ir::AxisAttrs>().axis);
   return finish(lowering, op, std::move(*spec));
 }
 
@@ -94,10 +76,10 @@ llvm::Error selectGatherNd(Lowering &lowering, const ir::Op &op) {
   llvm::Expected<int64_t> depth = depthOf(op);
   if (!depth)
     return depth.takeError();
-  rank(spec->config, "data_rank", op.operand(0)->rank());
-  rank(spec->config, "indices_rank", op.operand(1)->rank());
-  rank(spec->config, "batch_dims", op.attrs<ir::GatherNdAttrs>().batchDims);
-  rank(spec->config, "depth", *depth);
+  spec->config.rank("data_rank", op.operand(0)->rank());
+  spec->config.rank("indices_rank", op.operand(1)->rank());
+  spec->config.rank("batch_dims", op.attrs<ir::GatherNdAttrs>().batchDims);
+  spec->config.rank("depth", *depth);
   return finish(lowering, op, std::move(*spec));
 }
 
@@ -131,8 +113,8 @@ llvm::Error selectScatterElements(Lowering &lowering, const ir::Op &op) {
       startScatter(lowering, op, "scatter_elements", attrs.reduction);
   if (!spec)
     return spec.takeError();
-  rank(spec->config, "rank", op.operand(0)->rank());
-  rank(spec->config, "axis", attrs.axis);
+  spec->config.rank("rank", op.operand(0)->rank());
+  spec->config.rank("axis", attrs.axis);
   return finish(lowering, op, std::move(*spec));
 }
 
@@ -145,9 +127,9 @@ llvm::Error selectScatterNd(Lowering &lowering, const ir::Op &op) {
   llvm::Expected<int64_t> depth = depthOf(op);
   if (!depth)
     return depth.takeError();
-  rank(spec->config, "data_rank", op.operand(0)->rank());
-  rank(spec->config, "indices_rank", op.operand(1)->rank());
-  rank(spec->config, "depth", *depth);
+  spec->config.rank("data_rank", op.operand(0)->rank());
+  spec->config.rank("indices_rank", op.operand(1)->rank());
+  spec->config.rank("depth", *depth);
   return finish(lowering, op, std::move(*spec));
 }
 

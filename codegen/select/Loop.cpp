@@ -60,11 +60,11 @@ llvm::Error launchSpace(Lowering &lowering, const ir::Op &op,
     results.push_back(functor.elementOf(result));
   LaunchSpec spec;
   spec.kernel = "loop";
-  spec.config.raw("int", "rank", std::to_string(rank))
+  spec.config.rank("rank", rank)
       .types("Inputs", inputs)
       .types("Results", results)
       .flag("vector", isVectorizable(functor))
-      .raw("int", "params", "0")
+      .rank("params", 0)
       .flag("index", false);
   auto split = space.views.begin() + numOperands;
   spec.operands.assign(space.views.begin(), split);
@@ -133,17 +133,11 @@ void addLoops(SelectTable &table) {
 }
 
 void Lowering::copy(const ir::Op &op, const View &from, const View &to) {
-  // Bits are moved, so any type of the same size will do; f32 has vectors.
-  unsigned bits = ir::bitWidth(from.element);
-  ElementType element = bits == 64   ? ElementType::I64
-                        : bits == 32 ? ElementType::F32
-                        : bits == 16 ? ElementType::I16
-                                     : ElementType::U8;
   View source = from;
   source.shape = to.shape; // proved equal, perhaps written differently
   Space space{{source, to}};
-  llvm::Error error =
-      launchSpace(*this, op, identity(element), std::move(space), 1);
+  llvm::Error error = launchSpace(*this, op, identity(movedAs(from.element)),
+                                  std::move(space), 1);
   if (error)
     errors = llvm::joinErrors(std::move(errors), atNode(op, std::move(error)));
 }

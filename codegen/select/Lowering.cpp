@@ -28,6 +28,19 @@ llvm::Error unsupportedType(const ir::Op &op, ir::ElementType element,
                    ir::opDef(op).mnemonic, ir::mnemonic(element), supported);
 }
 
+ir::ElementType movedAs(ir::ElementType element) {
+  switch (ir::bitWidth(element)) {
+  case 64:
+    return ir::ElementType::I64;
+  case 32:
+    return ir::ElementType::F32; // copies of f32 have vectors
+  case 16:
+    return ir::ElementType::I16;
+  default:
+    return ir::ElementType::U8;
+  }
+}
+
 Dim byteCount(ir::ElementType element, Dim count) {
   unsigned bits = ir::bitWidth(element);
   if (bits % 8 == 0)
@@ -48,7 +61,7 @@ Lowering::Lowering(const ir::Module &module, const ir::Func &func,
                    const TargetOptions &)
     : module(module), func(func) {
   for (auto add : {addContractions, addAttention, addNorms, addLoops, addViews,
-                   addIndexing,
+                   addMovement, addIndexing, addReductions, addWindows,
                    addShapes})
     add(table);
 }
@@ -107,7 +120,7 @@ llvm::Expected<kernel::Program> Lowering::run() {
     return std::move(errors);
   program.segments.back().numLaunches =
       program.launches.size() - program.segments.back().firstLaunch;
-  dropUnused();
+  kernel::dropUnused(program);
   return std::move(program);
 }
 
@@ -122,33 +135,6 @@ llvm::Error Lowering::lowerReturn(const ir::Op &op) {
       copy(op, view(op.operand(i)), to);
   }
   return llvm::Error::success();
-}
-
-/// Drops buffers and weights that no launch uses and renumbers the rest.
-void Lowering::dropUnused() {
-  std::vector<unsigned> number(program.buffers.size(), kernel::none);
-  for (const kernel::Launch &launch : program.launches)
-    for (const View &view : launch.views)
-      number[view.buffer] = 0;
-  std::vector<kernel::Buffer> buffers;
-  std::vector<kernel::Weight> weights;
-  for (const auto &[i, buffer] : llvm::enumerate(program.buffers)) {
-    bool port = buffer.kind == BufferKind::Input ||
-                buffer.kind == BufferKind::Output;
-    if (number[i] == kernel::none && !port)
-      continue;
-    number[i] = buffers.size();
-    buffers.push_back(buffer);
-    if (buffer.kind == BufferKind::Weight) {
-      buffers.back().index = weights.size();
-      weights.push_back(program.weights[buffer.index]);
-    }
-  }
-  program.buffers = std::move(buffers);
-  program.weights = std::move(weights);
-  for (kernel::Launch &launch : program.launches)
-    for (View &view : launch.views)
-      view.buffer = number[view.buffer];
 }
 
 //===----------------------------------------------------------------------===//

@@ -51,6 +51,10 @@ public:
   /// `using name = tn::types<...>`.
   Config &types(llvm::StringRef name,
                 llvm::ArrayRef<ir::ElementType> elements);
+  /// A C++ int: a rank, an axis.
+  Config &rank(llvm::StringRef name, int64_t value);
+  /// An array of int64_t.
+  Config &array(llvm::StringRef name, llvm::ArrayRef<int64_t> values);
   /// A member of any C++ type and value.
   Config &raw(llvm::StringRef type, llvm::StringRef name,
               llvm::StringRef value);
@@ -151,7 +155,6 @@ private:
   unsigned addUnit(kernel::Unit unit);
   std::optional<View> denseConstant(const View &view);
   void startSegment();
-  void dropUnused();
 
   kernel::Program program;
   SelectTable table{};
@@ -170,6 +173,9 @@ llvm::Error atNode(const ir::Op &op, llvm::Error error);
 /// An operand's element type that a kernel has no form for.
 llvm::Error unsupportedType(const ir::Op &op, ir::ElementType element,
                             llvm::StringRef supported);
+/// The type that kernels move elements of \p element as when they only move
+/// them: one of the same size.
+ir::ElementType movedAs(ir::ElementType element);
 /// Bytes of \p count elements.
 Dim byteCount(ir::ElementType element, Dim count);
 

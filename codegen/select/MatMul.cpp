@@ -86,7 +86,6 @@ View toBatch(const Lowering &lowering, const View &view, const Product &p) {
 LaunchSpec chooseKernel(Lowering &lowering, const ir::Op &op, Product &p,
                         const Epilogue &epilogue) {
   LaunchSpec spec;
-  std::string rank = std::to_string(p.c.rank());
   bool isF32 = p.a.element == ElementType::F32;
   std::optional<Weight::Matrix> matrix =
       isF32 ? constantMatrix(lowering, p.b) : std::nullopt;
@@ -95,7 +94,7 @@ LaunchSpec chooseKernel(Lowering &lowering, const ir::Op &op, Product &p,
     spec.kernel = "gemm_f32";
     spec.config.integer("N", matrix->n)
         .integer("K", matrix->k)
-        .raw("int", "rank", rank)
+        .rank("rank", p.c.rank())
         .types("Operands", epilogue.elements);
     spec.operands = {lowering.fit(op, a, Strides::InnerContiguous),
                      lowering.packed(p.b, *matrix)};
@@ -104,14 +103,14 @@ LaunchSpec chooseKernel(Lowering &lowering, const ir::Op &op, Product &p,
   spec.operands = {a, toBatch(lowering, p.b, p)};
   if (isF32) {
     spec.kernel = "batch_matmul_f32";
-    spec.config.raw("int", "rank", rank).types("Operands", epilogue.elements);
+    spec.config.rank("rank", p.c.rank()).types("Operands", epilogue.elements);
     return spec;
   }
   spec.kernel = "matmul_generic";
   spec.config.type("A", p.a.element)
       .type("B", p.b.element)
       .type("C", p.c.element)
-      .raw("int", "rank", rank)
+      .rank("rank", p.c.rank())
       .types("Operands", epilogue.elements);
   return spec;
 }

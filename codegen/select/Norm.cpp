@@ -15,8 +15,8 @@ namespace {
 
 /// Rows are the dimensions from `axis`: their product, or dynamic.
 void addRows(Config &config, ir::ShapeRef shape, unsigned axis) {
-  config.raw("int", "rank", std::to_string(shape.size()))
-      .raw("int", "axes", std::to_string(shape.size() - axis))
+  config.rank("rank", shape.size())
+      .rank("axes", shape.size() - axis)
       .size("N", ir::numElements(shape.drop_front(axis)));
 }
 

@@ -43,6 +43,32 @@ uint64_t Program::weightBytes() const {
   return total;
 }
 
+void dropUnused(Program &program) {
+  std::vector<unsigned> number(program.buffers.size(), none);
+  for (const Launch &launch : program.launches)
+    for (const View &view : launch.views)
+      number[view.buffer] = 0;
+  std::vector<Buffer> buffers;
+  std::vector<Weight> weights;
+  for (const auto &[i, buffer] : llvm::enumerate(program.buffers)) {
+    bool port =
+        buffer.kind == BufferKind::Input || buffer.kind == BufferKind::Output;
+    if (number[i] == none && !port)
+      continue;
+    number[i] = buffers.size();
+    buffers.push_back(buffer);
+    if (buffer.kind == BufferKind::Weight) {
+      buffers.back().index = weights.size();
+      weights.push_back(std::move(program.weights[buffer.index]));
+    }
+  }
+  program.buffers = std::move(buffers);
+  program.weights = std::move(weights);
+  for (Launch &launch : program.launches)
+    for (View &view : launch.views)
+      view.buffer = number[view.buffer];
+}
+
 namespace {
 
 llvm::Error verifyBuffer(const Program &p, const Buffer &buffer) {

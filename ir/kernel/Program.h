@@ -227,6 +227,9 @@ struct Program {
 /// Row-major strides of \p shape.
 Dims contiguousStrides(ir::ShapeRef shape);
 
+/// Drops arena buffers and weights that no launch uses and renumbers the rest.
+void dropUnused(Program &program);
+
 /// Checks indices, ranks and stages; the message is for Tenon's authors.
 llvm::Error verify(const Program &program);
 

@@ -1,0 +1,596 @@
+//===- Parser.cpp - reads .tnk -------------------------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "ir/OpDef.h"
+#include "ir/kernel/Program.h"
+#include "ir/support/Diag.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <cstdlib>
+#include <cstring>
+
+namespace tenon::kernel {
+
+namespace {
+
+/// A failure is remembered once and makes everything after it fail quietly, so
+/// that reading code stays straight; it is asked for after each line.
+class Cursor {
+public:
+  explicit Cursor(llvm::StringRef text) : rest(text) { skip(); }
+
+  bool failed() const { return !message.empty(); }
+  bool atEnd() const { return rest.empty(); }
+  void fail(const llvm::Twine &what) {
+    if (message.empty())
+      message = what.str();
+    rest = "";
+  }
+  bool eat(llvm::StringRef token) {
+    if (!rest.starts_with(token))
+      return false;
+    rest = rest.drop_front(token.size());
+    skip();
+    return true;
+  }
+  void expect(llvm::StringRef token) {
+    if (!eat(token))
+      fail("expected '" + token + "' before '" + rest.take_front(20) + "'");
+  }
+  llvm::StringRef word() {
+    llvm::StringRef word = rest.take_while([](char c) {
+      return llvm::isAlnum(c) || c == '_' || c == '-' || c == '.';
+    });
+    if (word.empty())
+      fail("expected a word before '" + rest.take_front(20) + "'");
+    rest = rest.drop_front(word.size());
+    skip();
+    return word;
+  }
+  int64_t integer() {
+    int64_t value = 0;
+    if (rest.consumeInteger(10, value))
+      fail("expected an integer before '" + rest.take_front(20) + "'");
+    skip();
+    return value;
+  }
+  std::string quoted() {
+    expect("\"");
+    std::string out;
+    while (!rest.empty() && rest.front() != '"') {
+      if (rest.front() == '\\' && rest.size() >= 3) {
+        unsigned byte = 0;
+        if (rest.substr(1, 2).getAsInteger(16, byte)) {
+          out += rest[1];
+          rest = rest.drop_front(2);
+          continue;
+        }
+        out += char(byte);
+        rest = rest.drop_front(3);
+        continue;
+      }
+      out += rest.front();
+      rest = rest.drop_front();
+    }
+    expect("\"");
+    return out;
+  }
+  /// Text up to one of \p stops outside of parentheses, brackets and quotes.
+  llvm::StringRef until(llvm::ArrayRef<llvm::StringRef> stops) {
+    int depth = 0;
+    bool quote = false;
+    for (size_t i = 0; i <= rest.size(); ++i) {
+      bool stop = llvm::any_of(stops, [&](llvm::StringRef s) {
+        return rest.substr(i).starts_with(s);
+      });
+      if (i == rest.size() || (depth == 0 && !quote && stop)) {
+        llvm::StringRef text = rest.take_front(i).trim();
+        rest = rest.drop_front(i);
+        skip();
+        return text;
+      }
+      char c = rest[i];
+      if (c == '"')
+        quote = !quote;
+      if (!quote)
+        depth += (c == '(' || c == '[') - (c == ')' || c == ']');
+    }
+    return "";
+  }
+  Dim dim(llvm::ArrayRef<llvm::StringRef> stops) {
+    llvm::StringRef text = until(stops);
+    std::optional<Dim> value = ir::parseDim(text);
+    if (!value)
+      fail("'" + text + "' is not an expression");
+    return value.value_or(Dim(0));
+  }
+  Dims dims() {
+    Dims list;
+    expect("[");
+    while (!failed() && !eat("]")) {
+      list.push_back(dim({",", "]"}));
+      eat(",");
+    }
+    return list;
+  }
+  ElementType element() {
+    llvm::StringRef name = word();
+    std::optional<ElementType> type = ir::parseElementType(name);
+    if (!type)
+      fail("'" + name + "' is not an element type");
+    return type.value_or(ElementType::F32);
+  }
+  std::string message;
+  llvm::StringRef rest;
+
+private:
+  void skip() { rest = rest.ltrim(" \t\r"); }
+};
+
+/// Reads `{alpha = 0.5, to = i64}` into the attributes of a scalar op.
+class AttrReader final : public ir::FieldVisitor {
+public:
+  explicit AttrReader(Cursor &c, ElementType element)
+      : c(c), element(element) {}
+  void visit(llvm::StringRef name, int64_t &v) override {
+    if (take(name))
+      v = c.integer();
+  }
+  void visit(llvm::StringRef name, bool &v) override {
+    if (take(name))
+      v = c.word() == "true";
+  }
+  void visit(llvm::StringRef name, double &v) override {
+    if (take(name))
+      v = std::strtod(c.until({",", "}"}).str().c_str(), nullptr);
+  }
+  void visit(llvm::StringRef name, ir::Ints &) override { refuse(name); }
+  void visit(llvm::StringRef name, Dim &) override { refuse(name); }
+  void visit(llvm::StringRef name, Dims &) override { refuse(name); }
+  void visit(llvm::StringRef name, ElementType &v) override {
+    if (take(name))
+      v = c.element();
+  }
+  void visit(llvm::StringRef name, ir::ConstantRef &v) override {
+    if (!take(name))
+      return;
+    c.expect("0x");
+    std::string bytes;
+    if (!llvm::tryGetFromHex(c.word(), bytes))
+      return c.fail("expected hexadecimal bytes");
+    v = ir::Constant::copy(element, {}, llvm::arrayRefFromStringRef(bytes));
+  }
+  void visit(llvm::StringRef name, ir::EnumRef v) override {
+    if (!take(name))
+      return;
+    llvm::StringRef word = c.word();
+    const auto *found = llvm::find(v.names, word);
+    if (found == v.names.end())
+      return c.fail("'" + word + "' is no value of '" + name + "'");
+    *v.value = found - v.names.begin();
+  }
+  void nextIsOptional(bool) override {}
+
+private:
+  bool take(llvm::StringRef name) {
+    if (!c.rest.starts_with((name + " = ").str()))
+      return false; // left out: the default
+    c.expect(name);
+    c.expect("=");
+    return true;
+  }
+  void refuse(llvm::StringRef name) {
+    if (take(name))
+      c.fail("no scalar op has '" + name + "'");
+  }
+  Cursor &c;
+  ElementType element;
+};
+
+/// Stands for contents that the text leaves out: zeros, whose pages are never
+/// touched.
+ir::ConstantRef absentContents(ElementType element,
+                               llvm::ArrayRef<int64_t> shape,
+                               llvm::StringRef name) {
+  uint64_t count = 1;
+  for (int64_t size : shape)
+    if (size < 0 || __builtin_mul_overflow(count, uint64_t(size), &count))
+      return nullptr;
+  std::optional<uint64_t> bytes = ir::byteSize(element, count);
+  if (!bytes)
+    return nullptr;
+  std::shared_ptr<uint8_t> zeros(
+      static_cast<uint8_t *>(std::calloc(std::max<uint64_t>(*bytes, 1), 1)),
+      std::free);
+  if (!zeros)
+    return nullptr;
+  return ir::Constant::dense(element, shape, {zeros.get(), size_t(*bytes)},
+                             zeros, name);
+}
+
+class Parser {
+public:
+  llvm::Expected<Program> run(llvm::MemoryBufferRef buffer);
+
+private:
+  void line(Cursor &c);
+  void symbol(Cursor &c);
+  void port(Cursor &c, std::vector<Port> &ports);
+  void check(Cursor &c);
+  void weight(Cursor &c);
+  void buffer(Cursor &c);
+  void unit(Cursor &c);
+  Functor functor(Cursor &c);
+  void node(Cursor &c, Functor &functor);
+  void launch(Cursor &c, LaunchKind kind);
+  void launchTail(Cursor &c, Launch &launch);
+  std::vector<View> views(Cursor &c);
+  View view(Cursor &c);
+  ir::Location location(Cursor &c);
+
+  Program p;
+};
+
+ir::Location Parser::location(Cursor &c) {
+  ir::Location loc;
+  if (!c.eat("loc("))
+    return loc;
+  while (!c.failed() && !c.eat(")")) {
+    loc.nodes.push_back(c.quoted());
+    c.eat(",");
+  }
+  return loc;
+}
+
+void Parser::symbol(Cursor &c) {
+  Symbol symbol;
+  symbol.name = c.quoted();
+  c.expect(":");
+  symbol.range.low = c.integer();
+  c.expect("..");
+  if (!c.atEnd() && !c.rest.starts_with("from"))
+    symbol.range.high = c.integer();
+  if (c.eat("from segment"))
+    symbol.definedBy = c.integer();
+  p.symbols.push_back(std::move(symbol));
+}
+
+void Parser::port(Cursor &c, std::vector<Port> &ports) {
+  Port port;
+  port.name = c.quoted();
+  c.expect(":");
+  port.type.element = c.element();
+  if (!c.atEnd()) {
+    Dims shape = c.dims();
+    port.type.shape.assign(shape.begin(), shape.end());
+  }
+  ports.push_back(std::move(port));
+}
+
+void Parser::check(Cursor &c) {
+  ir::DimConstraint check;
+  check.a = c.dim({" == "});
+  c.expect("==");
+  check.b = c.dim({" loc("});
+  check.loc = location(c);
+  p.checks.push_back(std::move(check));
+}
+
+void Parser::weight(Cursor &c) {
+  Weight w;
+  c.integer();
+  std::string name = c.quoted();
+  c.expect(":");
+  ElementType element = c.element();
+  llvm::SmallVector<int64_t> shape;
+  for (Dim dim : c.dims())
+    shape.push_back(dim.constant().value_or(0));
+  if (c.eat("panels16")) {
+    w.layout = WeightLayout::Panels16;
+    Dims m = c.dims();
+    if (m.size() != 7)
+      return c.fail("expected 7 numbers");
+    int64_t n[7];
+    for (const auto &[i, dim] : llvm::enumerate(m))
+      n[i] = dim.constant().value_or(0);
+    w.matrix = {n[0], n[1], n[2], n[3], n[4], n[5], n[6]};
+  } else {
+    c.expect("row-major");
+  }
+  c.expect(",");
+  w.bytes = c.integer();
+  c.expect("bytes");
+  bool splat = c.eat("splat");
+  if (!splat && !c.eat("bytes")) {
+    w.value = absentContents(element, shape, name);
+    if (!w.value)
+      return c.fail("no memory for the weight");
+    return p.weights.push_back(std::move(w));
+  }
+  c.expect("0x");
+  std::string bytes;
+  if (!llvm::tryGetFromHex(c.atEnd() ? "" : c.word(), bytes))
+    return c.fail("expected hexadecimal bytes");
+  llvm::ArrayRef<uint8_t> data = llvm::arrayRefFromStringRef(bytes);
+  w.value = splat ? ir::Constant::splatBytes(element, shape, data)
+                  : ir::Constant::copy(element, shape, data, name);
+  p.weights.push_back(std::move(w));
+}
+
+void Parser::buffer(Cursor &c) {
+  Buffer b;
+  c.integer();
+  c.expect(":");
+  llvm::StringRef kind = c.word();
+  auto found = llvm::StringSwitch<std::optional<BufferKind>>(kind)
+                   .Case("arena", BufferKind::Arena)
+                   .Case("weight", BufferKind::Weight)
+                   .Case("input", BufferKind::Input)
+                   .Case("output", BufferKind::Output)
+                   .Default(std::nullopt);
+  if (!found)
+    return c.fail("'" + kind + "' is no kind of buffer");
+  b.kind = *found;
+  (b.kind == BufferKind::Arena ? b.segment : b.index) = c.integer();
+  c.expect(",");
+  b.bytes = c.dim({" bytes"});
+  c.expect("bytes");
+  if (c.eat(", slot")) {
+    b.slot = c.integer();
+    c.expect("at");
+    b.offset = c.dim({});
+  }
+  p.buffers.push_back(b);
+}
+
+void Parser::node(Cursor &c, Functor &functor) {
+  c.expect("%");
+  c.integer();
+  c.expect("=");
+  llvm::StringRef mnemonic = c.word();
+  std::optional<ir::OpKind> kind = ir::parseMnemonic(mnemonic);
+  if (!kind)
+    return c.fail("'" + mnemonic + "' is not an op");
+  Functor::Node node{*kind, ElementType::F32, {}, nullptr};
+  while (c.eat("%")) {
+    node.operands.push_back(c.integer());
+    c.eat(",");
+  }
+  // The type follows the attributes, but a literal's bytes need it.
+  llvm::StringRef typeText = c.rest.substr(c.rest.find(" : ") + 3);
+  if (c.rest.starts_with(": "))
+    typeText = c.rest.substr(2);
+  std::optional<ElementType> element =
+      ir::parseElementType(typeText.take_while(llvm::isAlnum));
+  node.element = element.value_or(ElementType::F32);
+  std::unique_ptr<ir::Attrs> attrs = ir::opDef(*kind).makeAttrs();
+  if (c.eat("{")) {
+    AttrReader reader(c, node.element);
+    while (!c.failed() && !c.eat("}")) {
+      size_t before = c.rest.size();
+      attrs->fields(reader);
+      c.eat(",");
+      if (c.rest.size() == before)
+        c.fail("unknown attribute before '" + c.rest.take_front(20) + "'");
+    }
+  }
+  node.attrs = std::move(attrs);
+  c.expect(":");
+  node.element = c.element();
+  functor.nodes.push_back(std::move(node));
+}
+
+Functor Parser::functor(Cursor &c) {
+  Functor f;
+  c.expect("(");
+  while (!c.failed() && !c.eat(")")) {
+    c.expect("%");
+    c.integer();
+    c.expect(":");
+    Functor::Argument argument{c.element()};
+    for (unsigned i = 1; i <= unsigned(Access::Any); ++i)
+      if (c.eat(accessName(Access(i))))
+        argument.access = Access(i);
+    f.arguments.push_back(argument);
+    c.eat(",");
+  }
+  c.expect("{");
+  while (!c.failed() && !c.eat("yield"))
+    node(c, f);
+  while (c.eat("%")) {
+    f.results.push_back(c.integer());
+    c.eat(",");
+  }
+  c.expect("}");
+  size_t limit = f.arguments.size();
+  auto inRange = [&](unsigned value) { return value < limit; };
+  for (const Functor::Node &n : f.nodes) {
+    if (!llvm::all_of(n.operands, inRange))
+      c.fail("a value before its definition");
+    ++limit;
+  }
+  if (!llvm::all_of(f.results, inRange))
+    c.fail("a value that isn't defined");
+  return f;
+}
+
+void Parser::unit(Cursor &c) {
+  Unit u;
+  c.integer();
+  u.kernel = c.word().str();
+  c.expect("{");
+  while (!c.failed() && !c.eat("}")) {
+    ConfigMember member;
+    llvm::StringRef left = c.until({" = "});
+    std::tie(member.type, member.name) = [&] {
+      auto [type, name] = left.rsplit(' ');
+      return std::pair(type.str(), name.str());
+    }();
+    c.expect("=");
+    // Lists of types and numbers have commas of their own.
+    bool types = c.rest.starts_with("tn::types<");
+    if (types || c.rest.starts_with("{")) {
+      size_t end = c.rest.find(types ? '>' : '}');
+      member.value = c.rest.take_front(end + 1).str();
+      c.expect(member.value);
+    } else {
+      member.value = c.until({",", "}"}).str();
+    }
+    c.eat(",");
+    u.config.push_back(std::move(member));
+  }
+  while (c.eat("fn"))
+    u.functors.push_back(functor(c));
+  p.units.push_back(std::move(u));
+}
+
+View Parser::view(Cursor &c) {
+  View v;
+  c.expect("%");
+  for (llvm::StringRef prefix : {"b", "w", "in", "out"})
+    if (c.eat(prefix))
+      break;
+  v.buffer = c.integer();
+  if (c.eat("+"))
+    v.offset = c.dim({" : "});
+  c.expect(":");
+  v.element = c.element();
+  if (c.rest.starts_with("["))
+    v.shape = c.dims();
+  v.strides = c.eat("strides") ? c.dims() : contiguousStrides(v.shape);
+  return v;
+}
+
+std::vector<View> Parser::views(Cursor &c) {
+  std::vector<View> list;
+  c.expect("(");
+  while (!c.failed() && !c.eat(")")) {
+    list.push_back(view(c));
+    c.eat(",");
+  }
+  return list;
+}
+
+void Parser::launchTail(Cursor &c, Launch &l) {
+  if (c.eat("params")) {
+    Dims params = c.dims();
+    l.params.assign(params.begin(), params.end());
+  }
+  if (c.eat("symbols [")) {
+    while (!c.failed() && !c.eat("]")) {
+      l.symbols.push_back(c.quoted());
+      c.eat(",");
+    }
+  }
+  if (c.eat("overlays"))
+    for (Dim dim : c.dims())
+      l.overlays.push_back(dim.constant().value_or(0));
+  if (c.eat("scratch")) {
+    l.scratchBytes = c.dim({" bytes"});
+    c.expect("bytes");
+    if (c.eat("in %b"))
+      l.scratchBuffer = c.integer();
+  }
+  if (c.eat("flops"))
+    l.flops = c.dim({" moves ", " loc("});
+  if (c.eat("moves"))
+    l.bytes = c.dim({" loc("});
+  l.loc = location(c);
+}
+
+void Parser::launch(Cursor &c, LaunchKind kind) {
+  Launch l;
+  l.kind = kind;
+  if (kind == LaunchKind::Kernel) {
+    c.word();
+    c.expect("#");
+    l.unit = c.integer();
+  }
+  l.views = views(c);
+  c.expect("->");
+  std::vector<View> results = views(c);
+  l.numResults = results.size();
+  llvm::append_range(l.views, results);
+  launchTail(c, l);
+  if (p.segments.empty())
+    return c.fail("a launch outside of a segment");
+  ++p.segments.back().numLaunches;
+  p.launches.push_back(std::move(l));
+}
+
+void Parser::line(Cursor &c) {
+  if (c.atEnd() || c.eat("//") || c.eat("}"))
+    return (void)(c.rest = "");
+  llvm::StringRef keyword = c.word();
+  if (keyword == "program") {
+    c.expect("@");
+    p.name = c.rest.str();
+    c.rest = "";
+  } else if (keyword == "symbol") {
+    symbol(c);
+  } else if (keyword == "input") {
+    port(c, p.inputs);
+  } else if (keyword == "output") {
+    port(c, p.outputs);
+  } else if (keyword == "check") {
+    check(c);
+  } else if (keyword == "weight") {
+    weight(c);
+  } else if (keyword == "buffer") {
+    buffer(c);
+  } else if (keyword == "unit") {
+    unit(c);
+  } else if (keyword == "launch") {
+    launch(c, LaunchKind::Kernel);
+  } else if (keyword == "write_dims") {
+    launch(c, LaunchKind::WriteDims);
+  } else if (keyword == "bind_symbols") {
+    launch(c, LaunchKind::BindSymbols);
+  } else if (keyword == "segment") {
+    Segment segment;
+    c.integer();
+    c.expect("arena");
+    segment.arenaBytes = c.dim({" bytes"});
+    segment.firstLaunch = p.launches.size();
+    p.segments.push_back(segment);
+    c.rest = "";
+  } else if (keyword == "arena") {
+    p.arenaBytes = c.dim({" bytes"});
+    c.rest = "";
+  } else if (keyword == "peak") {
+    p.peakBytes = c.dim({" bytes"});
+    c.expect("bytes");
+    p.peakFormula = c.quoted();
+  } else {
+    c.fail("'" + keyword + "' doesn't start a line of a program");
+  }
+}
+
+llvm::Expected<Program> Parser::run(llvm::MemoryBufferRef buffer) {
+  llvm::StringRef text = buffer.getBuffer();
+  for (unsigned number = 1; !text.empty(); ++number) {
+    auto [first, others] = text.split('\n');
+    text = others;
+    Cursor c(first);
+    line(c);
+    if (!c.failed() && !c.atEnd())
+      c.fail("unexpected '" + c.rest.take_front(20) + "'");
+    if (c.failed())
+      return userError("{0}:{1}: error: {2}", buffer.getBufferIdentifier(),
+                       number, c.message);
+  }
+  if (llvm::Error error = verify(p))
+    return std::move(error);
+  return std::move(p);
+}
+
+} // namespace
+
+llvm::Expected<Program> parse(llvm::MemoryBufferRef buffer) {
+  return Parser().run(buffer);
+}
+
+} // namespace tenon::kernel
