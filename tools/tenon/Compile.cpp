@@ -1,0 +1,281 @@
+//===- Compile.cpp - tenon compile ---------------------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/Codegen.h"
+#include "codegen/artifact/Artifact.h"
+#include "frontend/Import.h"
+#include "ir/OpDef.h"
+#include "ir/support/Diag.h"
+#include "ir/text/SideFile.h"
+#include "ir/text/Text.h"
+#include "passes/Pipelines.h"
+#include "tools/common/LoadModule.h"
+#include "tools/common/PassFlags.h"
+#include "tools/tenon/Commands.h"
+#include "tools/tenon/Progress.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace tenon;
+using namespace tenon::tools;
+
+namespace {
+
+/// What --emit asks for.
+enum class Emit { Automatic, Executable, SharedObject, Source, Ir };
+
+/// The stages behind the graph, for --stop-after; the graph's own are the pass
+/// manager's.
+constexpr StringLiteral codeStages[] = {"selected", "planned", "source",
+                                        "objects", "artifact"};
+
+class CompileCommand final : public Command {
+public:
+  CompileCommand()
+      : Command("compile", "compile a model into one binary"), passFlags(sub) {}
+  int run() override;
+
+private:
+  cl::opt<std::string> model{cl::Positional, cl::desc("MODEL.onnx"),
+                             cl::sub(sub)};
+  cl::opt<std::string> out{"o", cl::value_desc("OUT"),
+                           cl::desc("the artifact to write"), cl::sub(sub)};
+  cl::opt<std::string> target{"target", cl::init("cpu"), cl::value_desc("cpu"),
+                              cl::desc("what to compile for"), cl::sub(sub)};
+  cl::opt<std::string> cpu{
+      "cpu", cl::init("native"), cl::value_desc("native|LIST"),
+      cl::desc("CPU forms to include: x86-64, x86-64-v3, x86-64-v4"),
+      cl::sub(sub)};
+  cl::list<std::string> dims{
+      "dim", cl::value_desc("name=N|LO..HI"),
+      cl::desc("fix or bound a symbolic dimension (may be repeated)"),
+      cl::sub(sub)};
+  cl::opt<Emit> emit{
+      "emit", cl::desc("what to write (by default by OUT's suffix)"),
+      cl::values(clEnumValN(Emit::Executable, "exe", "an executable"),
+                 clEnumValN(Emit::SharedObject, "so",
+                            "a shared library and its C header"),
+                 clEnumValN(Emit::Source, "source",
+                            "the generated C++, into the folder OUT"),
+                 clEnumValN(Emit::Ir, "ir", "the fused graph as text")),
+      cl::init(Emit::Automatic), cl::sub(sub)};
+  cl::opt<std::string> keepSources{"keep-sources", cl::value_desc("DIR"),
+                                   cl::desc("leave the generated C++ there"),
+                                   cl::sub(sub)};
+  cl::opt<unsigned> jobs{"j",
+                         cl::Prefix,
+                         cl::init(0),
+                         cl::value_desc("N"),
+                         cl::desc("host compilers at a time (all cores)"),
+                         cl::sub(sub)};
+  PassFlags passFlags;
+
+  std::string stopAfter;
+  passes::Remarks remarks;
+  size_t nodes = 0;
+
+  Error compile();
+  Error checkFlags();
+  Expected<std::unique_ptr<ir::Module>> makeGraph(Progress &progress,
+                                                  bool &stopped);
+  Error printOrWrite(function_ref<void(raw_ostream &)> print);
+  Error writeIr(const ir::Module &module);
+  Error writeSources(ArrayRef<codegen::Source> sources, StringRef folder);
+  Error build(const ir::Module &module, Progress &progress);
+  void summarize(const ir::Module &module, const kernel::Program &program,
+                 double seconds);
+  bool stopsAt(StringRef stage) const { return stopAfter == stage; }
+};
+
+int CompileCommand::run() {
+  if (Error error = compile())
+    return fail(std::move(error));
+  return 0;
+}
+
+Error CompileCommand::checkFlags() {
+  if (model.empty())
+    return userError("no model given: tenon compile MODEL.onnx -o OUT");
+  if (target != "cpu")
+    return userError("--target={0}: only cpu is built into this tenon", target);
+  if (emit == Emit::Automatic)
+    emit = StringRef(out).ends_with(".so")   ? Emit::SharedObject
+           : StringRef(out).ends_with(".tn") ? Emit::Ir
+                                             : Emit::Executable;
+  if (out.empty() && stopAfter.empty() && emit != Emit::Ir)
+    return userError("no output given: tenon compile {0} -o OUT", model);
+  if (!out.empty() && sys::fs::is_directory(out) && emit != Emit::Source)
+    return userError("{0}: error: is a directory, expected a file to write",
+                     out);
+  return Error::success();
+}
+
+Expected<std::unique_ptr<ir::Module>>
+CompileCommand::makeGraph(Progress &progress, bool &stopped) {
+  Expected<passes::PassOptions> options = passFlags.options();
+  if (!options)
+    return options.takeError();
+  stopAfter = options->stopAfter;
+  if (is_contained(codeStages, StringRef(stopAfter)))
+    options->stopAfter.clear();
+  if (Error error = checkFlags())
+    return std::move(error);
+  frontend::ImportOptions import;
+  for (const std::string &dim : dims)
+    if (Error error = frontend::parseDimOption(dim, import))
+      return std::move(error);
+
+  progress.begin("imported");
+  Expected<std::unique_ptr<ir::Module>> module = loadModule(model, import);
+  if (!module)
+    return module.takeError();
+  nodes = (*module)->entry().body.size();
+  progress.begin("fused");
+  Expected<passes::PipelineResult> result = passes::runPipeline(
+      **module, ir::Stage::Fused, *options, remarks, errs());
+  if (!result)
+    return withPrefix(result.takeError(), model + ": error: ");
+  stopped = result->stopped;
+  if (!options->remarksFile.empty())
+    if (Error error = remarks.write(options->remarksFile))
+      return std::move(error);
+  if (!stopped)
+    if (Error error = passes::checkRequired(**module, *options, remarks))
+      return withPrefix(std::move(error), model + ": error: ");
+  return module;
+}
+
+Error CompileCommand::printOrWrite(function_ref<void(raw_ostream &)> print) {
+  if (out.empty()) {
+    print(outs());
+    return Error::success();
+  }
+  return writeToOutput(out, [&](raw_ostream &os) {
+    print(os);
+    return Error::success();
+  });
+}
+
+Error CompileCommand::writeIr(const ir::Module &module) {
+  if (!out.empty())
+    if (Error error = ir::writeSideFile(module, out + ".weights"))
+      return error;
+  return printOrWrite([&](raw_ostream &os) { ir::print(module, os); });
+}
+
+Error CompileCommand::writeSources(ArrayRef<codegen::Source> sources,
+                                   StringRef folder) {
+  if (std::error_code code = sys::fs::create_directories(folder))
+    return userError("{0}: error: cannot be made: {1}", folder, code.message());
+  for (const codegen::Source &source : sources) {
+    SmallString<128> path(folder);
+    sys::path::append(path, source.name);
+    if (Error error = writeToOutput(path, [&](raw_ostream &os) {
+          os << source.text;
+          return Error::success();
+        }))
+      return error;
+  }
+  return Error::success();
+}
+
+Error CompileCommand::build(const ir::Module &module, Progress &progress) {
+  codegen::TargetOptions targetOptions;
+  Expected<std::vector<const codegen::CpuForm *>> forms =
+      codegen::parseCpuForms(cpu);
+  if (!forms)
+    return forms.takeError();
+  targetOptions.forms = std::move(*forms);
+
+  progress.begin("selected");
+  Expected<kernel::Program> program =
+      codegen::select(module, module.entry(), targetOptions);
+  if (!program)
+    return withPrefix(program.takeError(), model + ": error: ");
+  auto printProgram = [&](raw_ostream &os) { kernel::print(*program, os); };
+  if (stopsAt("selected"))
+    return printOrWrite(printProgram);
+  progress.begin("planned");
+  codegen::plan(*program);
+  if (stopsAt("planned"))
+    return printOrWrite(printProgram);
+
+  progress.begin("source");
+  std::vector<codegen::Source> sources =
+      codegen::emitUnits(*program, targetOptions);
+  if (!keepSources.empty())
+    if (Error error = writeSources(sources, keepSources))
+      return error;
+  if (stopsAt("source") || emit == Emit::Source)
+    return out.empty() ? Error::success() : writeSources(sources, out);
+
+  progress.begin("artifact");
+  codegen::ArtifactOptions options;
+  options.jobs = jobs;
+  options.sharedObject = emit == Emit::SharedObject;
+  options.modelPath = model;
+  options.version = TENON_VERSION;
+  options.forms = targetOptions.forms;
+  if (Error error = codegen::buildArtifact(*program, sources, options, out))
+    return error;
+  double seconds = progress.finish();
+  summarize(module, *program, seconds);
+  return Error::success();
+}
+
+Error CompileCommand::compile() {
+  Progress progress(errs());
+  bool stopped = false;
+  Expected<std::unique_ptr<ir::Module>> module = makeGraph(progress, stopped);
+  if (!module)
+    return module.takeError();
+  if (stopped || emit == Emit::Ir)
+    return writeIr(**module);
+  return build(**module, progress);
+}
+
+/// "12 attention, 25 layer_norm": ops that fusions made or kept whole.
+std::string fusedOps(const ir::Module &module) {
+  MapVector<StringRef, unsigned> counts;
+  for (const ir::Op &op : module.entry().body) {
+    ir::OpKind kind = op.kind();
+    if (kind == ir::OpKind::Attention || kind == ir::OpKind::LayerNorm ||
+        kind == ir::OpKind::RmsNorm || kind == ir::OpKind::Map)
+      ++counts[ir::opDef(op).mnemonic];
+    if (op.region() && ir::is(op, ir::HasEpilogue))
+      ++counts["epilogue"];
+  }
+  std::vector<std::string> parts;
+  for (auto &[name, count] : counts)
+    parts.push_back((Twine(count) + " " + name).str());
+  return parts.empty() ? "nothing" : join(parts, ", ");
+}
+
+void CompileCommand::summarize(const ir::Module &module,
+                               const kernel::Program &program, double seconds) {
+  uint64_t size = 0;
+  (void)sys::fs::file_size(out, size);
+  errs() << out << ": " << nodes << " ops in, " << program.launches.size()
+         << " launches of " << program.units.size() << " kernels out, "
+         << format("%.1f s", seconds) << "\n"
+         << "  fused:    " << fusedOps(module) << "\n"
+         << "  weights:  " << format("%.1f MB", program.weightBytes() / 1e6)
+         << "\n"
+         << "  memory:   " << program.peakFormula << "\n"
+         << "  artifact: " << format("%.1f MB", size / 1e6) << "\n";
+}
+
+} // namespace
+
+std::unique_ptr<Command> tenon::tools::makeCompileCommand() {
+  return std::make_unique<CompileCommand>();
+}

@@ -1,0 +1,72 @@
+//===- main.cpp - the tenon command --------------------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+///
+/// \file
+///   tenon compile MODEL.onnx -o OUT     one binary that runs the model
+///   tenon check MODEL.onnx              what the model needs, what is missing
+///   tenon inspect MODEL.onnx|OUT|FILE.tn
+///   tenon verify OUT                    checksums of an artifact
+///   tenon run OUT ...                   the same as OUT ...
+
+#include "tools/tenon/Commands.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/WithColor.h"
+#include "llvm/Support/raw_ostream.h"
+#include <unistd.h>
+#include <vector>
+
+using namespace llvm;
+using namespace tenon::tools;
+
+int tenon::tools::fail(Error error) {
+  std::string text = toString(std::move(error));
+  if (!StringRef(text).contains("error: "))
+    text = "error: " + text;
+  errs() << text << (StringRef(text).ends_with("\n") ? "" : "\n");
+  return 1;
+}
+
+namespace {
+
+/// `tenon run OUT ...` becomes OUT: same process, same streams, same status.
+int runArtifact(int argc, char **argv) {
+  if (argc < 3) {
+    errs() << "error: tenon run needs an artifact: tenon run OUT --info\n";
+    return 1;
+  }
+  std::string path = argv[2];
+  if (!StringRef(path).contains('/'))
+    path = "./" + path;
+  execv(path.c_str(), argv + 2);
+  errs() << path << ": error: cannot be run: " << strerror(errno) << "\n";
+  return 1;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc >= 2 && StringRef(argv[1]) == "run")
+    return runArtifact(argc, argv);
+  InitLLVM init(argc, argv);
+  std::vector<std::unique_ptr<Command>> commands;
+  commands.push_back(makeCompileCommand());
+  commands.push_back(makeCheckCommand());
+  commands.push_back(makeInspectCommand());
+  commands.push_back(makeVerifyCommand());
+  cl::SetVersionPrinter(
+      [](raw_ostream &os) { os << "tenon " TENON_VERSION "\n"; });
+  if (!cl::ParseCommandLineOptions(
+          argc, argv, "an ahead-of-time compiler for transformer models\n"))
+    return 1;
+  for (std::unique_ptr<Command> &command : commands)
+    if (command->chosen())
+      return command->run();
+  errs() << "error: no command given; `tenon compile MODEL.onnx -o OUT` "
+            "compiles a model, `tenon --help` lists the commands\n";
+  return 1;
+}
