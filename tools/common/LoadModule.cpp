@@ -8,32 +8,13 @@
 #include "tools/common/LoadModule.h"
 #include "ir/support/Diag.h"
 #include "ir/text/SideFile.h"
-#include "ir/text/Text.h"
 #include "ir/verify/Verify.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 using namespace llvm;
 using namespace tenon;
 
 static Expected<std::unique_ptr<ir::Module>> loadText(StringRef path) {
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(path);
-  if (!buffer)
-    return userError("{0}: error: cannot be read: {1}", path,
-                     buffer.getError().message());
-  std::unique_ptr<ir::SideFile> side;
-  std::string weights = (path + ".weights").str();
-  if (sys::fs::exists(weights)) {
-    Expected<std::unique_ptr<ir::SideFile>> opened =
-        ir::SideFile::open(weights);
-    if (!opened)
-      return opened.takeError();
-    side = std::move(*opened);
-  }
-  Expected<ir::ParsedFile> parsed =
-      side ? ir::parse(**buffer,
-                       [&](StringRef name) { return side->lookup(name); })
-           : ir::parse(**buffer);
+  Expected<ir::ParsedFile> parsed = ir::parseFile(path);
   if (!parsed)
     return parsed.takeError();
   if (Error error = ir::verify(*parsed->module))

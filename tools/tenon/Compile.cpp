@@ -167,9 +167,9 @@ Error CompileCommand::printOrWrite(function_ref<void(raw_ostream &)> print) {
 
 Error CompileCommand::writeIr(const ir::Module &module) {
   if (!out.empty())
-    if (Error error = ir::writeSideFile(module, out + ".weights"))
-      return error;
-  return printOrWrite([&](raw_ostream &os) { ir::print(module, os); });
+    return ir::writeFile(module, out);
+  ir::print(module, outs());
+  return Error::success();
 }
 
 Error CompileCommand::writeSources(ArrayRef<codegen::Source> sources,
