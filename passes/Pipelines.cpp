@@ -42,7 +42,23 @@ static constexpr StringLiteral canonicalPipeline[] = {
 
 // canonical -> fused
 static constexpr StringLiteral fusedPipeline[] = {
-    // 1. Clean up.
+    // 1. Small patterns first: what they leave behind is what larger ones know.
+    "fuse-layer-norm",
+    "fuse-rms-norm",
+    "fuse-gelu",
+    // 2. Attention, then the transposes that it brings cancel with those around.
+    "fuse-attention",
+    "canonicalize",
+    "sink-transposes",
+    "canonicalize",
+    "cse",
+    // 3. Parallel products before any of them takes up an epilogue.
+    "merge-matmuls",
+    "canonicalize",
+    "fuse-epilogue",
+    // 4. What elementwise work is left over.
+    "fuse-elementwise",
+    // 5. Clean up.
     "cse",
     "dce",
 };

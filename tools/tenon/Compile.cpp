@@ -145,12 +145,6 @@ CompileCommand::makeGraph(Progress &progress, bool &stopped) {
   if (!result)
     return withPrefix(result.takeError(), model + ": error: ");
   stopped = result->stopped;
-  if (!options->remarksFile.empty())
-    if (Error error = remarks.write(options->remarksFile))
-      return std::move(error);
-  if (!stopped)
-    if (Error error = passes::checkRequired(**module, *options, remarks))
-      return withPrefix(std::move(error), model + ": error: ");
   return module;
 }
 
