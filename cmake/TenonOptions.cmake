@@ -24,6 +24,7 @@ endfunction()
 # Flags of Tenon's own code: no exceptions, no RTTI, warnings.
 function(tenon_options target)
   target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}")
+  target_compile_definitions(${target} PRIVATE TENON_VERSION="${PROJECT_VERSION}")
   target_compile_options(${target} PRIVATE -fno-exceptions -fno-rtti -Wall -Wextra
                          -Wno-unused-parameter -Wno-missing-field-initializers
                          -Wno-restrict) # GCC 12 reports it wrongly for std::string + (bug 105651)

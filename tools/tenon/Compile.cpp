@@ -21,8 +21,11 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace llvm;
 using namespace tenon;
@@ -91,8 +94,9 @@ private:
   Error writeIr(const ir::Module &module);
   Error writeSources(ArrayRef<codegen::Source> sources, StringRef folder);
   Error build(const ir::Module &module, Progress &progress);
+  Error fillManifest(json::Object &manifest);
   void summarize(const ir::Module &module, const kernel::Program &program,
-                 double seconds);
+                 const codegen::ArtifactReport &report, double seconds);
   bool stopsAt(StringRef stage) const { return stopAfter == stage; }
 };
 
@@ -206,23 +210,23 @@ Error CompileCommand::build(const ir::Module &module, Progress &progress) {
   progress.begin("source");
   std::vector<codegen::Source> sources =
       codegen::emitUnits(*program, targetOptions);
-  if (!keepSources.empty())
-    if (Error error = writeSources(sources, keepSources))
-      return error;
   if (stopsAt("source") || emit == Emit::Source)
-    return out.empty() ? Error::success() : writeSources(sources, out);
+    return writeSources(sources, out.empty() ? keepSources : out);
 
   progress.begin("artifact");
   codegen::ArtifactOptions options;
-  options.jobs = jobs;
-  options.sharedObject = emit == Emit::SharedObject;
-  options.modelPath = model;
-  options.version = TENON_VERSION;
-  options.forms = targetOptions.forms;
-  if (Error error = codegen::buildArtifact(*program, sources, options, out))
+  options.kind = emit == Emit::SharedObject
+                     ? codegen::ArtifactKind::SharedLibrary
+                     : codegen::ArtifactKind::Executable;
+  options.toolchain.jobs = jobs;
+  options.toolchain.keepSources = keepSources;
+  if (Error error = fillManifest(options.manifest))
     return error;
-  double seconds = progress.finish();
-  summarize(module, *program, seconds);
+  Expected<codegen::ArtifactReport> report =
+      codegen::buildArtifact(*program, sources, options, out);
+  if (!report)
+    return report.takeError();
+  summarize(module, *program, *report, progress.finish());
   return Error::success();
 }
 
@@ -235,6 +239,27 @@ Error CompileCommand::compile() {
   if (stopped || emit == Emit::Ir)
     return writeIr(**module);
   return build(**module, progress);
+}
+
+/// Where the artifact comes from: the model's name and content hash, flags.
+Error CompileCommand::fillManifest(json::Object &manifest) {
+  ErrorOr<std::unique_ptr<MemoryBuffer>> bytes = MemoryBuffer::getFile(
+      model, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!bytes)
+    return userError("{0}: error: cannot be read: {1}", model,
+                     bytes.getError().message());
+  XXH128_hash_t hash =
+      xxh3_128bits(arrayRefFromStringRef((*bytes)->getBuffer()));
+  manifest["model"] = sys::path::filename(model).str();
+  manifest["model_xxh3"] =
+      formatv("{0:x-16}{1:x-16}", hash.high64, hash.low64).str();
+  manifest["target"] = target;
+  manifest["cpu"] = cpu;
+  json::Array given;
+  for (const std::string &dim : dims)
+    given.push_back(dim);
+  manifest["dims"] = std::move(given);
+  return Error::success();
 }
 
 /// "12 attention, 25 layer_norm": ops that fusions made or kept whole.
@@ -262,10 +287,13 @@ void CompileCommand::summarize(const ir::Module &module,
          << " launches of " << program.units.size() << " kernels out, "
          << format("%.1f s", seconds) << "\n"
          << "  fused:    " << fusedOps(module) << "\n"
-         << "  weights:  " << format("%.1f MB", program.weightBytes() / 1e6)
+         << "  weights:  " << format("%.1f MB", report.weightBytes / 1e6)
          << "\n"
          << "  memory:   " << program.peakFormula << "\n"
-         << "  artifact: " << format("%.1f MB", size / 1e6) << "\n";
+         << "  artifact: " << format("%.1f MB", report.fileBytes / 1e6) << " ("
+         << format("%.2f MB", (report.fileBytes - report.weightBytes) / 1e6)
+         << " over its weights), " << report.compiled << " of "
+         << report.numSources << " sources compiled, the rest cached\n";
 }
 
 } // namespace

@@ -12,6 +12,7 @@
 #include "ir/support/Diag.h"
 #include "tools/common/LoadModule.h"
 #include "tools/tenon/Commands.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -86,11 +87,19 @@ private:
   }
 
   int inspectArtifact() {
-    Expected<std::string> info = codegen::describeArtifact(path);
-    if (!info)
-      return fail(info.takeError());
-    outs() << *info;
-    return 0;
+    // Only a file that is one of ours is started, and it knows best.
+    if (Error error = codegen::verifyArtifact(path))
+      return fail(std::move(error));
+    SmallString<128> program(path);
+    sys::fs::make_absolute(program);
+    std::string message;
+    int status =
+        sys::ExecuteAndWait(program, {program, "--info"},
+                            /*Env=*/std::nullopt, /*Redirects=*/{},
+                            /*SecondsToWait=*/0, /*MemoryLimit=*/0, &message);
+    if (!message.empty())
+      return fail(userError("{0}: error: {1}", path, message));
+    return status;
   }
 };
 
