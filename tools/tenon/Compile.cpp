@@ -157,7 +157,7 @@ Error CompileCommand::printOrWrite(function_ref<void(raw_ostream &)> print) {
     print(outs());
     return Error::success();
   }
-  return writeToOutput(out, [&](raw_ostream &os) {
+  return writeOutput(out, [&](raw_ostream &os) {
     print(os);
     return Error::success();
   });
@@ -177,7 +177,7 @@ Error CompileCommand::writeSources(ArrayRef<codegen::Source> sources,
   for (const codegen::Source &source : sources) {
     SmallString<128> path(folder);
     sys::path::append(path, source.name);
-    if (Error error = writeToOutput(path, [&](raw_ostream &os) {
+    if (Error error = writeOutput(path, [&](raw_ostream &os) {
           os << source.text;
           return Error::success();
         }))
@@ -209,7 +209,7 @@ Error CompileCommand::build(const ir::Module &module, Progress &progress) {
 
   progress.begin("source");
   std::vector<codegen::Source> sources =
-      codegen::emitUnits(*program, targetOptions);
+      codegen::emitUnits(program->units, targetOptions);
   if (stopsAt("source") || emit == Emit::Source)
     return writeSources(sources, out.empty() ? keepSources : out);
 
@@ -280,9 +280,9 @@ std::string fusedOps(const ir::Module &module) {
 }
 
 void CompileCommand::summarize(const ir::Module &module,
-                               const kernel::Program &program, double seconds) {
-  uint64_t size = 0;
-  (void)sys::fs::file_size(out, size);
+                               const kernel::Program &program,
+                               const codegen::ArtifactReport &report,
+                               double seconds) {
   errs() << out << ": " << nodes << " ops in, " << program.launches.size()
          << " launches of " << program.units.size() << " kernels out, "
          << format("%.1f s", seconds) << "\n"

@@ -41,8 +41,8 @@ double Progress::finish() {
   return seconds(Clock::now() - start);
 }
 
-Error tools::writeToOutput(StringRef path,
-                           function_ref<Error(raw_ostream &)> write) {
+Error tools::writeOutput(StringRef path,
+                         function_ref<Error(raw_ostream &)> write) {
   if (Error error = llvm::writeToOutput(path, write))
     return userError("{0}: error: cannot be written: {1}", path,
                      toString(std::move(error)));

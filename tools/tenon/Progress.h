@@ -37,8 +37,8 @@ private:
 /// Writes a file through a temporary one beside it, renamed when complete, so
 /// that nothing half-written is left.
 llvm::Error
-writeToOutput(llvm::StringRef path,
-              llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write);
+writeOutput(llvm::StringRef path,
+            llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write);
 
 } // namespace tenon::tools
 
