@@ -15,6 +15,7 @@
 #include "ir/text/Text.h"
 #include "ir/verify/Verify.h"
 #include "passes/Pipelines.h"
+#include "tools/common/LoadModule.h"
 #include "tools/common/PassFlags.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -83,12 +84,11 @@ llvm::Error run(const Options &flags) {
   llvm::Expected<passes::PassOptions> options = flags.passFlags.options();
   if (!options)
     return options.takeError();
-  llvm::Expected<ir::ParsedFile> file = ir::parseFile(flags.input);
-  if (!file)
-    return file.takeError();
-  if (llvm::Error error = ir::verify(*file->module))
-    return withPrefix(std::move(error), flags.input + ": error: ");
-  if (llvm::Error error = runPasses(*file->module, flags, *options))
+  llvm::Expected<std::unique_ptr<ir::Module>> module =
+      tools::loadModule(flags.input);
+  if (!module)
+    return module.takeError();
+  if (llvm::Error error = runPasses(**module, flags, *options))
     return withPrefix(std::move(error), flags.input + ": error: ");
 
   std::error_code code;
@@ -98,7 +98,7 @@ llvm::Error run(const Options &flags) {
                      code.message());
   ir::PrintOptions print;
   print.locations = !flags.noLocations;
-  ir::print(*file->module, os, print);
+  ir::print(**module, os, print);
   return llvm::Error::success();
 }
 
