@@ -74,8 +74,22 @@ Value *elementwiseOfReshape(Op &op, Rewriter &rewriter) {
   return buildReshape(builder, y, op.result()->shape());
 }
 
+/// \p x's leading dimensions that \p rows regroups, and K: the shape of the same
+/// rows with x's own leading dimensions; empty where x's split rows otherwise.
+Shape ownRows(ShapeRef x, ShapeRef rows) {
+  for (size_t lead = 1; lead < x.size(); ++lead)
+    if (numElements(x.drop_front(lead)) == rows.back() &&
+        numElements(x.take_front(lead)) == numElements(rows.drop_back())) {
+      Shape shape(x.take_front(lead));
+      shape.push_back(rows.back());
+      return shape;
+    }
+  return {};
+}
+
 // matmul(reshape(x), w) = reshape(matmul(x, w)) for a matrix w: how many
-// leading dimensions the rows have does not matter
+// leading dimensions the rows have does not matter. Heads that were merged
+// into the rows' columns stay merged.
 Value *matmulOfReshape(Op &op, Rewriter &rewriter) {
   if (op.region() || op.numOperands() != 2 || op.operand(1)->rank() != 2)
     return nullptr;
@@ -83,9 +97,12 @@ Value *matmulOfReshape(Op &op, Rewriter &rewriter) {
   if (!reshape || op.operand(0)->rank() < 2)
     return nullptr;
   Value *x = reshape->operand(0);
-  if (x->rank() < 2 || !keptLast(x->shape(), op.operand(0)->shape()))
+  Shape rows = ownRows(x->shape(), op.operand(0)->shape());
+  if (rows.empty() || ShapeRef(rows) == op.operand(0)->shape())
     return nullptr;
   Builder builder = rewriter.before(op);
+  if (x->shape() != ShapeRef(rows))
+    x = buildReshape(builder, x, rows);
   Value *y = builder.buildMatMul({x, op.operand(1)});
   return buildReshape(builder, y, op.result()->shape());
 }

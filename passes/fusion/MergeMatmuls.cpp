@@ -116,12 +116,15 @@ void merge(llvm::ArrayRef<Branch> branches, Rewriter &rewriter) {
   if (llvm::any_of(branches, [](const Branch &b) { return b.bias; }))
     y = builder.buildAdd({y, builder.constant(mergedBias(branches))});
   Dim start = 0;
+  llvm::SmallVector<Value *, 4> slices;
   for (const Branch &branch : branches) {
-    Dim width = branch.width();
     builder.loc = branch.product->loc;
-    rewriter.replace(branch.result(), sliceColumns(y, start, width, builder));
-    start = start + width;
+    slices.push_back(sliceColumns(y, start, branch.width(), builder));
+    start = start + branch.width();
   }
+  // Replacing erases the products, and with them the builder's place.
+  for (auto [branch, slice] : llvm::zip(branches, slices))
+    rewriter.replace(branch.result(), slice);
 }
 
 struct MergeMatmuls final : passes::FuncPass {
