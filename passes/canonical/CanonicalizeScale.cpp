@@ -66,10 +66,12 @@ bool movesElements(const Op &op) {
 }
 
 // matmul(move(x * c), y) = matmul(move(x), y) * c, so that the scale of
-// attention's scores is in one place however it was split
+// attention's scores is in one place however it was split. Not of a weight: a
+// factor in front of a projection belongs to the activation before it.
 Value *matmulOfScaled(Op &op, Rewriter &rewriter) {
   if (op.region() || op.numOperands() != 2 ||
-      bitWidth(op.result()->element()) < 32)
+      bitWidth(op.result()->element()) < 32 ||
+      op.operand(0)->def(OpKind::Const) || op.operand(1)->def(OpKind::Const))
     return nullptr;
   for (unsigned side : {0u, 1u}) {
     llvm::SmallVector<Op *, 4> moves;
