@@ -21,7 +21,7 @@ class UnifyDims final : public FuncPass {
 public:
   llvm::Expected<bool> runOnFunc(Module &module, Func &func,
                                  PassContext &context) override {
-    bool changed = dropProved(func);
+    bool changed = dropProved(func) | divideOut(module, func);
     while (unifyOne(module, func)) {
       dropProved(func);
       changed = true;
@@ -35,6 +35,25 @@ private:
     llvm::erase_if(func.constraints,
                    [](const DimConstraint &c) { return c.a == c.b; });
     return func.constraints.size() != before;
+  }
+
+  /// batch * total == batch * seq says total == seq, as a batch is never empty.
+  static bool divideOut(Module &module, Func &func) {
+    bool changed = false;
+    for (DimConstraint &constraint : func.constraints)
+      for (const Module::Symbol &symbol : module.symbols) {
+        if (symbol.range.low < 1)
+          continue;
+        Dim by = Dim::symbol(symbol.name);
+        std::optional<Dim> a = Dim::divideExactly(constraint.a, by),
+                           b = Dim::divideExactly(constraint.b, by);
+        if (!a || !b)
+          continue;
+        constraint.a = *a;
+        constraint.b = *b;
+        changed = true;
+      }
+    return changed;
   }
 
   static bool unifyOne(Module &module, Func &func) {
