@@ -51,6 +51,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include <functional>
 
 using namespace llvm;
 
@@ -61,7 +62,8 @@ namespace {
 /// Calls \p visit with every dimension among the members; finds O1's faults.
 class AttrsCheck final : public FieldVisitor {
 public:
-  explicit AttrsCheck(function_ref<void(Dim)> visitDim) : visitDim(visitDim) {}
+  explicit AttrsCheck(std::function<void(Dim)> visitDim)
+      : visitDim(std::move(visitDim)) {}
 
   std::string problem;
 
@@ -86,7 +88,7 @@ public:
   }
 
 private:
-  function_ref<void(Dim)> visitDim;
+  std::function<void(Dim)> visitDim;
 };
 
 /// The symbols that \p op gives a value.

@@ -157,10 +157,15 @@ const IndexExpr *IndexAnalysis::apply(OpKind kind, const Op *witness,
 const IndexExpr *IndexAnalysis::substitute(const IndexExpr *expr,
                                            ArrayRef<Dim> by, ShapeRef shape) {
   auto replace = [&](Dim dim) {
-    return dim.substitute([&](llvm::StringRef name) -> std::optional<Dim> {
-      std::optional<unsigned> i = asIndex(Dim::symbol(name));
-      return i && *i < by.size() ? std::optional<Dim>(by[*i]) : std::nullopt;
-    });
+    if (!dependsOnIndex(dim))
+      return dim;
+    Dim replaced =
+        dim.substitute([&](llvm::StringRef name) -> std::optional<Dim> {
+          std::optional<unsigned> i = asIndex(Dim::symbol(name));
+          return i && *i < by.size() ? std::optional<Dim>(by[*i])
+                                     : std::nullopt;
+        });
+    return simplify(replaced, shape);
   };
   switch (expr->kind) {
   case IndexExpr::Real:
@@ -415,23 +420,9 @@ private:
     return analysis.add(std::move(expr));
   }
 
-  /// \p flat / \p size and the remainder.
   std::pair<Dim, Dim> divide(Dim flat, Dim size) {
-    if (std::optional<LinearIndex> linear = asLinear(flat)) {
-      Dim quotient = 0, remainder = 0;
-      auto split = [&](Dim coefficient, Dim factor) {
-        if (std::optional<Dim> part = Dim::divideExactly(coefficient, size))
-          quotient = quotient + *part * factor;
-        else
-          remainder = remainder + coefficient * factor;
-      };
-      for (auto [i, coefficient] : linear->coefficients)
-        split(coefficient, index(i));
-      split(linear->rest, 1);
-      if (analysis.atLeast(remainder, 0, shape) &&
-          analysis.atLeast(size - remainder, 1, shape))
-        return {quotient, remainder};
-    }
+    if (auto known = analysis.divide(flat, size, shape))
+      return *known;
     return {Dim::floorDiv(flat, size), Dim::mod(flat, size)};
   }
 

@@ -122,6 +122,11 @@ private:
   /// indices in `by`.
   const IndexExpr *substitute(const IndexExpr *expr,
                               llvm::ArrayRef<ir::Dim> by, ir::ShapeRef shape);
+  /// \p flat / \p size and the remainder, where the bounds of the indices tell.
+  std::optional<std::pair<ir::Dim, ir::Dim>>
+  divide(ir::Dim flat, ir::Dim size, ir::ShapeRef shape) const;
+  /// \p dim with quotients and remainders worked out by `divide`.
+  ir::Dim simplify(ir::Dim dim, ir::ShapeRef shape) const;
   std::optional<bool> prove(ir::OpKind comparison, ir::Dim a, ir::Dim b,
                             ir::ShapeRef shape) const;
 

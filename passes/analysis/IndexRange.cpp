@@ -108,6 +108,46 @@ bool IndexAnalysis::atLeast(Dim dim, int64_t bound, ShapeRef shape) const {
   return shifted(least).isAtLeast(bound);
 }
 
+std::optional<std::pair<Dim, Dim>>
+IndexAnalysis::divide(Dim flat, Dim size, ShapeRef shape) const {
+  std::optional<LinearIndex> linear = asLinear(flat);
+  if (!linear)
+    return std::nullopt;
+  Dim quotient = 0, remainder = 0;
+  auto split = [&](Dim coefficient, Dim factor) {
+    if (std::optional<Dim> part = Dim::divideExactly(coefficient, size))
+      quotient = quotient + *part * factor;
+    else
+      remainder = remainder + coefficient * factor;
+  };
+  for (auto [i, coefficient] : linear->coefficients)
+    split(coefficient, index(i));
+  split(linear->rest, 1);
+  if (!atLeast(remainder, 0, shape) || !atLeast(size - remainder, 1, shape))
+    return std::nullopt;
+  return std::pair(quotient, remainder);
+}
+
+Dim IndexAnalysis::simplify(Dim dim, ShapeRef shape) const {
+  auto simplifyAtom = [&](const Dim::Atom &atom) {
+    if (atom.symbol)
+      return Dim::symbol(*atom.symbol);
+    bool isQuotient = atom.func == DimFunc::FloorDiv;
+    if (isQuotient || atom.func == DimFunc::Mod)
+      if (auto known = divide(simplify(atom.lhs(), shape), atom.rhs(), shape))
+        return isQuotient ? known->first : known->second;
+    return asDim(atom);
+  };
+  Dim sum = 0;
+  for (const Dim::Term &term : dim.terms()) {
+    Dim product = term.coefficient;
+    for (const Dim::Atom *atom : term.atoms)
+      product = product * simplifyAtom(*atom);
+    sum = sum + product;
+  }
+  return sum;
+}
+
 std::optional<bool> IndexAnalysis::prove(OpKind comparison, Dim a, Dim b,
                                          ShapeRef shape) const {
   auto negated = [](std::optional<bool> known) {

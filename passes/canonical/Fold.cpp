@@ -35,11 +35,22 @@ public:
       op->result()->replaceAllUsesWith(builder.constant(value));
       changed = true;
     }
-    for (Op *op : llvm::reverse(ops))
-      if (!op->hasUses() && op->numResults() && !is(*op, SideEffect)) {
+    return eraseDead(func) | changed;
+  }
+
+private:
+  /// What was folded, and the constants on the way.
+  static bool eraseDead(Func &func) {
+    bool changed = false;
+    Op *op = func.body.empty() ? nullptr : &func.body.back();
+    while (op) {
+      Op *previous = op->prev();
+      if (op->numResults() && !op->hasUses() && !is(*op, SideEffect)) {
         op->erase();
         changed = true;
       }
+      op = previous;
+    }
     return changed;
   }
 };

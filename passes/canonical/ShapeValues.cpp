@@ -62,7 +62,9 @@ private:
       for (auto [i, number] : llvm::enumerate(numbers))
         tensor.setInt(i, number);
       return builder.constant(
-          Constant::copy(type.element, shape, tensor.bytes));
+          type.isScalar()
+              ? Constant::splatBytes(type.element, shape, tensor.bytes)
+              : Constant::copy(type.element, shape, tensor.bytes));
     }
     DimsAttrs attrs;
     attrs.values.assign(dims.begin(), dims.end());
