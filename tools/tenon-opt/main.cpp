@@ -62,12 +62,8 @@ llvm::Error runPasses(ir::Module &module, const Options &flags,
   passes::Remarks remarks;
   passes::PassManager manager(options, remarks, llvm::errs());
   for (PassNumber number : flags.passes) {
-    const passes::PassInfo &pass =
-        passes::allPasses()[static_cast<unsigned>(number)];
-    // A text without a stage is taken to be where the pass expects it.
-    if (!llvm::is_contained(passes::pipeline(ir::Stage::Canonical), pass.name))
-      module.stage = std::max(module.stage, ir::Stage::Canonical);
-    llvm::Expected<bool> changed = manager.run(module, pass);
+    llvm::Expected<bool> changed = manager.run(
+        module, passes::allPasses()[static_cast<unsigned>(number)]);
     if (!changed)
       return changed.takeError();
   }
