@@ -1,0 +1,230 @@
+//===- Artifact.cpp - executables and shared libraries from a program ---===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/artifact/Artifact.h"
+
+#include "codegen/artifact/ElfPayload.h"
+#include "codegen/artifact/Header.h"
+#include "codegen/artifact/PlanWriter.h"
+#include "codegen/artifact/WeightStore.h"
+#include "codegen/toolchain/Parallel.h"
+#include "codegen/toolchain/Resources.h"
+#include "ir/support/Diag.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "runtime/Payload.h"
+#include "runtime/support/Checksum.h"
+#include <chrono>
+
+namespace tenon::codegen {
+
+namespace fs = llvm::sys::fs;
+
+namespace {
+
+/// Seconds since it was made, or since it was last asked.
+class Stopwatch {
+public:
+  double lap() {
+    auto now = std::chrono::steady_clock::now();
+    std::chrono::duration<double> passed = now - last;
+    last = now;
+    return passed.count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point last =
+      std::chrono::steady_clock::now();
+};
+
+/// Only the C interface is visible: two models in one process must not meet.
+constexpr llvm::StringLiteral exportedSymbols =
+    "{ global: tenon_*; local: *; };\n";
+
+llvm::Error writeText(llvm::StringRef path, llvm::StringRef text) {
+  std::error_code failed;
+  llvm::raw_fd_ostream os(path, failed);
+  if (!failed) {
+    os << text;
+    os.close();
+    failed = os.error();
+    os.clear_error();
+  }
+  return failed ? userError("{0}: cannot write: {1}", path, failed.message())
+                : llvm::Error::success();
+}
+
+/// Links \p objects and the runtime into \p out.
+llvm::Error linkArtifact(const HostCxx &compiler, const Objects &objects,
+                         ArtifactKind kind, llvm::StringRef out) {
+  std::string archive = objects.folder.file("libtenon_runtime.a");
+  if (llvm::Error error = writeText(archive, runtimeArchive()))
+    return error;
+  std::vector<std::string> arguments = objects.files;
+  if (kind == ArtifactKind::SharedLibrary) {
+    std::string script = objects.folder.file("exported.map");
+    if (llvm::Error error = writeText(script, exportedSymbols))
+      return error;
+    // The archive's C interface is what nobody refers to yet.
+    arguments.insert(arguments.end(),
+                     {"-shared", "-Wl,-u,tenon_open",
+                      "-Wl,--version-script=" + script,
+                      "-Wl,-Bsymbolic"});
+  } else {
+    arguments.push_back("-pie");
+  }
+  arguments.insert(arguments.end(),
+                   {archive, "-pthread", "-ldl", "-Wl,--gc-sections",
+                    "-Wl,--strip-debug", "-Wl,--build-id=none",
+                    "-static-libgcc"});
+  llvm::StringRef sanitizers = TENON_RUNTIME_SANITIZE;
+  if (!sanitizers.empty())
+    arguments.push_back(("-fsanitize=" + sanitizers).str());
+  // Some systems have no static libstdc++; the shared one serves as well.
+  std::vector<std::string> independent = arguments;
+  independent.push_back("-static-libstdc++");
+  llvm::Error error = compiler.link(independent, out, objects.folder);
+  if (!error)
+    return error;
+  if (llvm::Error again = compiler.link(arguments, out, objects.folder)) {
+    llvm::consumeError(std::move(again));
+    return error;
+  }
+  llvm::consumeError(std::move(error));
+  return llvm::Error::success();
+}
+
+llvm::Error fromStatus(const rt::Status &status) {
+  return status.ok() ? llvm::Error::success()
+                     : userError("{0}", status.message());
+}
+
+/// Appends plan, weights and golden answers to the linked file.
+llvm::Error appendPayload(ElfPayload &file, const kernel::Program &program,
+                          PlanImage &plan, llvm::ArrayRef<uint8_t> golden,
+                          unsigned jobs) {
+  uint64_t planAt = file.add(rt::planSection, plan.bytes.size(), 64);
+  if (!golden.empty()) {
+    uint64_t at = file.add(rt::goldenSection, golden.size(), 64);
+    if (llvm::Error error = file.write(at, golden))
+      return error;
+  }
+  uint64_t weightsAt =
+      file.add(rt::weightsSection, plan.weightBytes, rt::pageAlignment);
+  if (llvm::Error error = file.finish())
+    return error;
+  auto write = [&](uint64_t offset, llvm::ArrayRef<uint8_t> bytes) {
+    return file.write(weightsAt + offset, bytes);
+  };
+  if (llvm::Error error = storeWeights(program.weights, plan.weightOffsets,
+                                       jobs, write))
+    return error;
+  // Of what lies in the file, whoever wrote it.
+  auto stored =
+      rt::MappedFile::map(file.descriptor(), weightsAt, plan.weightBytes);
+  if (!stored.ok())
+    return fromStatus(stored.status());
+  plan.setWeightChecksum(rt::blockChecksum(stored->bytes(), jobs));
+  return file.write(planAt, plan.bytes);
+}
+
+/// A name beside \p path that nothing has yet. The file there is removed when
+/// the guard dies, unless it was renamed away.
+struct TemporaryBeside {
+  static llvm::Expected<TemporaryBeside> create(llvm::StringRef path) {
+    TemporaryBeside out;
+    if (std::error_code failed =
+            fs::createUniqueFile(path + ".tmp%%%%%%%%", out.path))
+      return userError("{0}: cannot write: {1}", path, failed.message());
+    return out;
+  }
+  TemporaryBeside(TemporaryBeside &&other) : path(std::move(other.path)) {
+    other.path.clear();
+  }
+  ~TemporaryBeside() {
+    if (!path.empty())
+      fs::remove(path);
+  }
+  llvm::Error renameTo(llvm::StringRef final) {
+    if (std::error_code failed = fs::rename(path, final))
+      return userError("{0}: cannot write: {1}", final, failed.message());
+    path.clear();
+    return llvm::Error::success();
+  }
+
+  llvm::SmallString<128> path;
+
+private:
+  TemporaryBeside() = default;
+};
+
+std::string manifestText(const ArtifactOptions &options, uint64_t codeBytes) {
+  llvm::json::Object manifest = options.manifest;
+  manifest["tenon"] = TENON_VERSION;
+  manifest["code_bytes"] = int64_t(codeBytes);
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << llvm::json::Value(std::move(manifest));
+  return text;
+}
+
+} // namespace
+
+llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
+                                             llvm::ArrayRef<Source> sources,
+                                             const ArtifactOptions &options,
+                                             llvm::StringRef out) {
+  Stopwatch watch;
+  ArtifactReport report;
+  auto compiler = HostCxx::find();
+  if (!compiler)
+    return compiler.takeError();
+  // First, so that a folder that cannot be written to is known at once.
+  auto temporary = TemporaryBeside::create(out);
+  if (!temporary)
+    return temporary.takeError();
+  auto objects = compiler->compile(sources, options.toolchain);
+  if (!objects)
+    return objects.takeError();
+  report.numSources = sources.size();
+  report.compiled = objects->compiled;
+  report.compileSeconds = watch.lap();
+  if (llvm::Error error = linkArtifact(*compiler, *objects, options.kind,
+                                       temporary->path))
+    return error;
+  report.linkSeconds = watch.lap();
+  auto file = ElfPayload::open(temporary->path);
+  if (!file)
+    return file.takeError();
+  report.codeBytes = file->codeBytes();
+  auto plan = writePlan(program, manifestText(options, report.codeBytes));
+  if (!plan)
+    return plan.takeError();
+  if (llvm::Error error =
+          appendPayload(*file, program, *plan, options.golden,
+                        hostJobs(options.toolchain.jobs)))
+    return error;
+  report.fileBytes = file->fileBytes();
+  report.weightBytes = plan->weightBytes;
+  report.weightSeconds = watch.lap();
+  if (options.kind == ArtifactKind::SharedLibrary)
+    if (llvm::Error error = writeModelHeader(program, out))
+      return error;
+  if (llvm::Error error = temporary->renameTo(out))
+    return error;
+  return report;
+}
+
+llvm::Error verifyArtifact(llvm::StringRef path) {
+  auto payload = rt::Payload::open(path.str());
+  if (!payload.ok())
+    return fromStatus(payload.status());
+  return fromStatus(payload->verifyWeights(hostJobs(0)));
+}
+
+} // namespace tenon::codegen

@@ -1,0 +1,187 @@
+//===- Cache.cpp - compiled units, kept by content ----------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/toolchain/Cache.h"
+
+#include "ir/support/Diag.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Chrono.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include <chrono>
+#include <utility>
+#include <vector>
+
+namespace tenon::codegen {
+
+namespace fs = llvm::sys::fs;
+namespace path = llvm::sys::path;
+
+namespace {
+
+constexpr llvm::StringLiteral workPrefix = "work-";
+
+std::string joined(llvm::StringRef folder, llvm::StringRef name) {
+  llvm::SmallString<128> out(folder);
+  path::append(out, name);
+  return std::string(out);
+}
+
+std::string defaultFolder() {
+  if (auto named = llvm::sys::Process::GetEnv("TENON_CACHE_DIR"))
+    return *named;
+  llvm::SmallString<128> out;
+  if (!path::cache_directory(out)) // $XDG_CACHE_HOME or ~/.cache
+    return "";
+  path::append(out, "tenon");
+  return std::string(out);
+}
+
+/// Gives \p to the contents of \p from, by a link where that is possible.
+std::error_code linkOrCopy(llvm::StringRef from, llvm::StringRef to) {
+  if (!fs::create_hard_link(from, to))
+    return {};
+  return fs::copy_file(from, to);
+}
+
+void touch(llvm::StringRef file) {
+  int fd;
+  if (fs::openFileForReadWrite(file, fd, fs::CD_OpenExisting, fs::OF_None))
+    return;
+  auto now = std::chrono::time_point_cast<std::chrono::nanoseconds>(
+      std::chrono::system_clock::now());
+  (void)fs::setLastAccessAndModificationTime(fd, now);
+  llvm::sys::Process::SafelyCloseFileDescriptor(fd);
+}
+
+struct Entry {
+  std::string path;
+  llvm::sys::TimePoint<> used;
+  uint64_t bytes;
+};
+
+} // namespace
+
+llvm::Expected<WorkFolder> WorkFolder::create(llvm::StringRef parent) {
+  std::error_code failed = fs::create_directories(parent);
+  llvm::SmallString<128> made;
+  if (!failed)
+    failed = fs::createUniqueDirectory(joined(parent, workPrefix.drop_back()),
+                                       made);
+  if (failed)
+    return userError("{0}: cannot make a folder: {1}", parent,
+                     failed.message());
+  WorkFolder out;
+  out.folder = std::string(made);
+  return out;
+}
+
+WorkFolder::WorkFolder(WorkFolder &&other) noexcept
+    : folder(std::exchange(other.folder, "")) {}
+
+WorkFolder &WorkFolder::operator=(WorkFolder &&other) noexcept {
+  std::swap(folder, other.folder);
+  return *this;
+}
+
+WorkFolder::~WorkFolder() {
+  if (!folder.empty())
+    fs::remove_directories(folder);
+}
+
+std::string WorkFolder::file(llvm::StringRef name) const {
+  return joined(folder, name);
+}
+
+Cache::Cache(llvm::StringRef named)
+    : folder(named.empty() ? defaultFolder() : named.str()) {
+  if (folder.empty())
+    return;
+  std::string objects = joined(folder, "objects");
+  if (fs::create_directories(objects) ||
+      fs::access(objects, fs::AccessMode::Write))
+    folder.clear();
+}
+
+llvm::Expected<WorkFolder> Cache::workFolder() const {
+  if (!folder.empty())
+    return WorkFolder::create(folder);
+  llvm::SmallString<128> parent;
+  path::system_temp_directory(/*ErasedOnReboot=*/true, parent);
+  return WorkFolder::create(parent);
+}
+
+std::string Cache::entry(llvm::StringRef key) const {
+  llvm::SmallString<128> out(folder);
+  path::append(out, "objects", key.take_front(2), key.drop_front(2));
+  return std::string(out);
+}
+
+bool Cache::fetch(llvm::StringRef key, llvm::StringRef file) const {
+  if (folder.empty())
+    return false;
+  std::string from = entry(key);
+  if (linkOrCopy(from, file))
+    return false;
+  touch(from);
+  return true;
+}
+
+void Cache::store(llvm::StringRef key, llvm::StringRef file) const {
+  if (folder.empty())
+    return;
+  std::string to = entry(key);
+  // A copy of its own under a passing name: links to the caller's file would
+  // change with it.
+  llvm::SmallString<128> passing;
+  if (fs::create_directories(path::parent_path(to)) ||
+      fs::createUniqueFile(to + ".%%%%%%%%", passing))
+    return;
+  if (fs::copy_file(file, passing) || fs::rename(passing, to))
+    fs::remove(passing);
+}
+
+void Cache::prune(uint64_t limit) const {
+  if (folder.empty())
+    return;
+  std::error_code failed;
+  auto yesterday = std::chrono::system_clock::now() - std::chrono::hours(24);
+  for (fs::directory_iterator at(folder, failed), end; at != end && !failed;
+       at.increment(failed)) {
+    auto status = at->status();
+    if (path::filename(at->path()).starts_with(workPrefix) && status &&
+        status->getLastModificationTime() < yesterday)
+      fs::remove_directories(at->path());
+  }
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  for (fs::recursive_directory_iterator
+           at(joined(folder, "objects"), failed),
+       end;
+       at != end && !failed; at.increment(failed)) {
+    auto status = at->status();
+    if (!status || status->type() != fs::file_type::regular_file)
+      continue;
+    entries.push_back(
+        {at->path(), status->getLastModificationTime(), status->getSize()});
+    total += status->getSize();
+  }
+  if (total <= limit)
+    return;
+  llvm::sort(entries, [](const Entry &a, const Entry &b) {
+    return a.used < b.used;
+  });
+  // Down to three quarters, so that not every compilation prunes.
+  for (const Entry &entry : entries) {
+    if (total <= limit / 4 * 3)
+      break;
+    if (!fs::remove(entry.path))
+      total -= entry.bytes;
+  }
+}
+
+} // namespace tenon::codegen

@@ -1,0 +1,64 @@
+//===- Cache.h - compiled units, kept by content ------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_CODEGEN_TOOLCHAIN_CACHE_H
+#define TENON_CODEGEN_TOOLCHAIN_CACHE_H
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+
+namespace tenon::codegen {
+
+/// A folder that only this process uses and that goes away with this object.
+class WorkFolder {
+public:
+  /// Below \p parent, which is made if need be.
+  static llvm::Expected<WorkFolder> create(llvm::StringRef parent);
+  WorkFolder(WorkFolder &&other) noexcept;
+  WorkFolder &operator=(WorkFolder &&other) noexcept;
+  ~WorkFolder();
+
+  llvm::StringRef path() const { return folder; }
+  /// `path()/name`.
+  std::string file(llvm::StringRef name) const;
+
+private:
+  WorkFolder() = default;
+  std::string folder;
+};
+
+/// Object files by the hash of all that went into them. Lives in
+/// $TENON_CACHE_DIR, or $XDG_CACHE_HOME/tenon, or ~/.cache/tenon. Entries appear
+/// at once and complete, so any number of processes may use it together; the
+/// oldest go when it grows beyond 1 GB. When the folder cannot be written to,
+/// there is no cache and nothing fails.
+class Cache {
+public:
+  /// \p folder empty: as above.
+  explicit Cache(llvm::StringRef folder = "");
+
+  /// A work folder, on the cache's file system if there is a cache.
+  llvm::Expected<WorkFolder> workFolder() const;
+  /// Puts entry \p key at \p path; false when there is no such entry.
+  bool fetch(llvm::StringRef key, llvm::StringRef path) const;
+  /// Keeps a copy of the file at \p path as entry \p key.
+  void store(llvm::StringRef key, llvm::StringRef path) const;
+  /// Removes the oldest entries until \p limit bytes are left, and work folders
+  /// that a killed process left behind.
+  void prune(uint64_t limit = uint64_t(1) << 30) const;
+
+  llvm::StringRef path() const { return folder; }
+
+private:
+  std::string entry(llvm::StringRef key) const;
+  std::string folder; ///< empty: no cache
+};
+
+} // namespace tenon::codegen
+
+#endif // TENON_CODEGEN_TOOLCHAIN_CACHE_H
