@@ -137,13 +137,20 @@ Value *importIsInf(NodeView &node, Emitter &emit) {
   return emit.op(OpKind::IsInf, {node.input(0)}, attrs);
 }
 
-Value *importMod(NodeView &node, Emitter &emit) {
+Value *importMod28(NodeView &node, Emitter &emit) {
   bool fmod = node.flagAttr("fmod", false);
-  Value *a = node.input(0), *b = node.input(1);
-  if (!fmod && isFloat(a->element()))
-    return node.fail("elements of type {0} need attribute 'fmod' = 1",
-                     mnemonic(a->element()));
-  return emit.op(fmod ? OpKind::Fmod : OpKind::Mod, {a, b});
+  return emit.op(fmod ? OpKind::Fmod : OpKind::Mod,
+                 {node.input(0), node.input(1)});
+}
+
+/// Before opset 28, floats had C's remainder only.
+Value *importMod(NodeView &node, Emitter &emit) {
+  if (ElementType element = node.input(0)->element();
+      isFloat(element) && !node.flagAttr("fmod", false))
+    return node.fail("elements of type {0} need attribute 'fmod' = 1 before "
+                     "opset 28",
+                     mnemonic(element));
+  return importMod28(node, emit);
 }
 
 Value *importBitShift(NodeView &node, Emitter &emit) {
