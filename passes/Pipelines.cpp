@@ -27,8 +27,10 @@ static constexpr StringLiteral canonicalPipeline[] = {
     "cse",
     // 3. One form for each computation.
     "canonicalize",
-    // 4. Masks: index arithmetic becomes broadcasts, true conditions go.
+    // 4. Masks: index arithmetic becomes broadcasts, true conditions go, and
+    //    their sizes are what they are used for.
     "simplify-masks",
+    "unify-dims",
     // 5. What that made constant.
     "canonicalize",
     "fold",

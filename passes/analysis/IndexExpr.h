@@ -81,6 +81,18 @@ class IndexAnalysis {
 public:
   explicit IndexAnalysis(const ir::Module &module);
 
+  /// A row length that gathers from a flattened tensor take for granted: an
+  /// index over `extent` elements stays within rows of `size`.
+  struct Assumption {
+    ir::Dim size, extent;
+  };
+  /// Lets gathers at `row * size + k` be read as element k of a row although k
+  /// is not proved to be less than size: what was assumed is added to \p list,
+  /// and has to be checked at run time.
+  void allowAssumptions(llvm::SmallVectorImpl<Assumption> &list) {
+    assumptions = &list;
+  }
+
   /// The symbol that stands for index number \p i of the tensor asked about.
   static ir::Dim index(unsigned i);
   /// Which index \p dim is, if it is one and nothing more.
@@ -131,6 +143,7 @@ private:
                             ir::ShapeRef shape) const;
 
   const ir::Module &module;
+  llvm::SmallVectorImpl<Assumption> *assumptions = nullptr;
   /// Whether the module's symbols could be taken for index symbols.
   bool disabled = false;
   std::deque<IndexExpr> owned;

@@ -123,8 +123,16 @@ IndexAnalysis::divide(Dim flat, Dim size, ShapeRef shape) const {
   for (auto [i, coefficient] : linear->coefficients)
     split(coefficient, index(i));
   split(linear->rest, 1);
-  if (!atLeast(remainder, 0, shape) || !atLeast(size - remainder, 1, shape))
+  if (!atLeast(remainder, 0, shape))
     return std::nullopt;
+  if (atLeast(size - remainder, 1, shape))
+    return std::pair(quotient, remainder);
+  // A plain index beside whole rows is meant to stay in its row.
+  std::optional<unsigned> i = asIndex(remainder);
+  if (!assumptions || !i || *i >= shape.size() || quotient == Dim(0) ||
+      size.constant())
+    return std::nullopt;
+  assumptions->push_back({size, shape[*i]});
   return std::pair(quotient, remainder);
 }
 

@@ -88,7 +88,7 @@ Value *transposeTwice(Op &op, Rewriter &rewriter) {
 }
 
 // transpose(reshape(x)) = reshape(transpose(x)) when the reshape only merges
-// dimensions: merging can wait until after the transpose
+// dimensions or moves ones: that can wait until after the transpose
 Value *transposeOfMerge(Op &op, Rewriter &rewriter) {
   Op *inner = op.operand(0)->def(OpKind::Reshape);
   if (!inner)
@@ -100,17 +100,13 @@ Value *transposeOfMerge(Op &op, Rewriter &rewriter) {
   // For each dimension behind the reshape, the dimensions of x it holds.
   llvm::SmallVector<Ints, 4> held(inner->result()->rank());
   Ints waiting;
-  bool merges = false;
   for (const DimGroup &group : *groups) {
     if (group.numOut() > 1)
       return nullptr;
-    merges |= group.numIn() > 1;
     Ints &dims = group.numOut() ? held[group.outBegin] : waiting;
     for (unsigned i = group.inBegin; i != group.inEnd; ++i)
       dims.push_back(i);
   }
-  if (!merges)
-    return nullptr;
   // Dimensions of 1 that the reshape drops may stand anywhere.
   Ints perm = waiting;
   for (int64_t axis : op.attrs<TransposeAttrs>().perm)

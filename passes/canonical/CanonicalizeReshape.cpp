@@ -132,6 +132,32 @@ Value *matmulOfMergedBatches(Op &op, Rewriter &rewriter) {
                       op.result()->shape());
 }
 
+// reshape(f(reshape(x))) = f(reshape(x)) for f of one tensor and scalars
+Value *reshapeAround(Op &op, Rewriter &rewriter) {
+  Op *f = op.operand(0)->def();
+  if (!f || !is(*f, ElementwiseOp) || !op.operand(0)->hasOneUse())
+    return nullptr;
+  Op *inner = nullptr;
+  unsigned at = 0;
+  for (auto [i, operand] : llvm::enumerate(f->operands())) {
+    if (operand->type.isScalar())
+      continue;
+    if (inner || operand->shape() != f->result()->shape())
+      return nullptr;
+    inner = operand->def(OpKind::Reshape);
+    at = i;
+    if (!inner)
+      return nullptr;
+  }
+  if (!inner)
+    return nullptr;
+  Builder builder = rewriter.before(op);
+  llvm::SmallVector<Value *, 3> operands(f->operands());
+  operands[at] =
+      buildReshape(builder, inner->operand(0), op.result()->shape());
+  return llvm::cantFail(builder.clone(*f, operands))->result();
+}
+
 // softmax(reshape(x)) = reshape(softmax(x)) over a last dimension that stays
 Value *softmaxOfReshape(Op &op, Rewriter &rewriter) {
   Op *reshape = asRegrouping(op.operand(0));
@@ -157,6 +183,8 @@ void passes::addReshapeLaws(PeepholeSet &laws) {
     if (opDef(kind).is(ElementwiseOp))
       laws.add(kind, "f(reshape(x)) = reshape(f(x))", elementwiseOfReshape);
   }
+  laws.add(OpKind::Reshape, "reshape(f(reshape(x))) = f(reshape(x))",
+           reshapeAround);
   laws.add(OpKind::MatMul, "matmul(reshape(x), w) = reshape(matmul(x, w))",
            matmulOfReshape);
   laws.add(OpKind::MatMul,

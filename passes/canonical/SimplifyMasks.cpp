@@ -8,7 +8,10 @@
 /// Exporters fetch a padding mask's elements with index arithmetic: Range, Mul,
 /// Add and a Gather from the flattened mask, or Expand, Concat and GatherND. By
 /// what each element is (IndexExpr), such a gather is a slice, transpose and
-/// reshape; a condition that holds at every index is a constant.
+/// reshape; a condition that holds at every index is a constant. Where a mask's
+/// row length has a name of its own (a cache's `total`) and the gather only
+/// makes sense if it is the length of what indexes it, that becomes a constraint
+/// of the function, checked at run time.
 
 #include "passes/Pass.h"
 #include "passes/analysis/IndexExpr.h"
@@ -35,10 +38,18 @@ public:
     for (Op *op : ops) {
       Value *result = op->result();
       const IndexExpr *expr = analysis.elementOf(result);
+      llvm::SmallVector<IndexAnalysis::Assumption, 2> assumed;
+      IndexAnalysis assuming(module);
+      if (isGather(*op) && !isSimpler(*op, expr, analysis)) {
+        assuming.allowAssumptions(assumed);
+        expr = assuming.elementOf(result);
+      }
       if (!isSimpler(*op, expr, analysis) ||
           !context.allow("simplify-masks", *op))
         continue;
       explain(*op, expr, analysis, context);
+      for (auto [size, extent] : assumed)
+        func.constraints.push_back({size, extent, op->loc});
       Builder builder = Builder::before(op);
       builder.func = &func;
       Value *value = analysis.materialize(expr, result->shape(), builder);
@@ -54,10 +65,14 @@ public:
   }
 
 private:
+  static bool isGather(const Op &op) {
+    return op.kind() == OpKind::Gather || op.kind() == OpKind::GatherNd;
+  }
+
   static bool isCandidate(Op &op) {
     if (op.numResults() != 1 || !op.hasUses())
       return false;
-    if (op.kind() == OpKind::Gather || op.kind() == OpKind::GatherNd)
+    if (isGather(op))
       return true;
     return op.result()->element() == ElementType::Bool &&
            is(op, ElementwiseOp);
@@ -67,9 +82,7 @@ private:
                         IndexAnalysis &analysis) {
     if (expr->kind == IndexExpr::Boolean)
       return true;
-    bool isGather =
-        op.kind() == OpKind::Gather || op.kind() == OpKind::GatherNd;
-    return isGather &&
+    return isGather(op) &&
            !(expr->kind == IndexExpr::Load && expr->value == op.result()) &&
            analysis.isPlain(expr, op.result()->shape());
   }
