@@ -132,11 +132,11 @@ CompileCommand::makeGraph(Progress &progress, bool &stopped) {
   if (is_contained(codeStages, StringRef(stopAfter)))
     options->stopAfter.clear();
   if (Error error = checkFlags())
-    return std::move(error);
+    return error;
   frontend::ImportOptions import;
   for (const std::string &dim : dims)
     if (Error error = frontend::parseDimOption(dim, import))
-      return std::move(error);
+      return error;
 
   progress.begin("imported");
   Expected<std::unique_ptr<ir::Module>> module = loadModule(model, import);
