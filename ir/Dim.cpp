@@ -278,6 +278,8 @@ Dim makeTerm(int64_t coefficient, ArrayRef<const Dim::Atom *> atoms) {
 }
 
 Dim makeAtom(DimFunc f, Dim a, Dim b) {
+  if (a.isOverflow() || b.isOverflow())
+    return Dim::overflow();
   const AtomNode *atom = Pool::get().application(f, a, b);
   return atom ? makeTerm(1, {atom}) : Dim::overflow();
 }

@@ -268,13 +268,16 @@ std::optional<Quotient> dividePolynomials(Dim a, Dim b) {
   return Quotient{quotient, remainder};
 }
 
+uint64_t magnitude(int64_t value) {
+  return value < 0 ? -uint64_t(value) : uint64_t(value);
+}
+
 /// The largest integer that divides every coefficient but the constant's.
 uint64_t contentOf(Dim dim) {
   uint64_t gcd = 0;
   for (const Dim::Term &term : dim.terms())
     if (!term.atoms.empty())
-      gcd = std::gcd(gcd, term.coefficient < 0 ? -uint64_t(term.coefficient)
-                                               : uint64_t(term.coefficient));
+      gcd = std::gcd(gcd, magnitude(term.coefficient));
   return gcd;
 }
 
@@ -304,7 +307,7 @@ const Dim::Atom *asApplication(Dim dim, DimFunc f) {
 /// A factor common to a remainder and its divisor; 1 when there is none.
 int64_t commonFactor(Dim a, Dim b) {
   uint64_t g = std::gcd(contentOf(a), contentOf(b));
-  g = std::gcd(g, uint64_t(std::abs(constantTerm(b))));
+  g = std::gcd(g, magnitude(constantTerm(b)));
   return g > 1 && g <= uint64_t(INT64_MAX) ? int64_t(g) : 1;
 }
 

@@ -21,6 +21,11 @@ enum class ElementType : uint8_t {
 #include "ir/Types.def"
 };
 
+inline constexpr unsigned numElementTypes = 0
+#define TN_TYPE(...) +1
+#include "ir/Types.def"
+    ;
+
 enum class TypeCategory : uint8_t { Float, Signed, Unsigned, Bool };
 
 /// "f32", "i64", "bool" ...

@@ -16,6 +16,9 @@ namespace tenon::ir {
 
 namespace {
 
+/// More than any op has; duplicates are searched for in quadratic time.
+constexpr size_t maxAttributes = 64;
+
 /// Where the value of one attribute stands in the text.
 struct Entry {
   StringRef name;
@@ -92,6 +95,8 @@ bool AttrsParser::scan() {
     if (is_contained(map_range(entries, [](Entry &e) { return e.name; }),
                      entry.name))
       return cursor.fail("attribute '" + entry.name + "' is given twice");
+    if (entries.size() == maxAttributes)
+      return cursor.fail("too many attributes");
     cursor.advance();
     if (!cursor.expect("=", "after the name of an attribute"))
       return false;

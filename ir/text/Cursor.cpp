@@ -13,6 +13,11 @@ using namespace llvm;
 
 namespace tenon::ir {
 
+namespace {
+/// Far above any model's; side files store a rank in one byte.
+constexpr size_t maxRank = 64;
+} // namespace
+
 Cursor::Cursor(MemoryBufferRef buffer)
     : buffer(buffer), rest(buffer.getBuffer()) {
   advance();
@@ -109,7 +114,11 @@ bool Cursor::type(TensorType &value) {
   value.shape.clear();
   if (!is("["))
     return true;
-  return list([&] { return dim(value.shape.emplace_back()); });
+  return list([&] {
+    if (value.shape.size() == maxRank)
+      return fail("a tensor has at most " + Twine(maxRank) + " dimensions");
+    return dim(value.shape.emplace_back());
+  });
 }
 
 bool Cursor::list(function_ref<bool()> item) {

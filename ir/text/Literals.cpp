@@ -336,6 +336,7 @@ void printConstant(raw_ostream &os, const Constant &constant,
     os << "random(seed = " << constant.seed() << ')';
     return;
   case Constant::Form::Dense:
+  case Constant::Form::Concat:
     break;
   }
   if (constant.numElements() > maxInline) {
@@ -344,11 +345,12 @@ void printConstant(raw_ostream &os, const Constant &constant,
     os << '>';
     return;
   }
+  std::vector<uint8_t> bytes = constant.materialize();
   os << '[';
   ListSeparator comma;
   for (uint64_t i = 0; i < constant.numElements(); ++i) {
     os << comma;
-    printElement(os, constant.element(), constant.bytes().data(), i);
+    printElement(os, constant.element(), bytes.data(), i);
   }
   os << ']';
 }

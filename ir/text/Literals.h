@@ -26,7 +26,7 @@ void printDouble(llvm::raw_ostream &os, double value);
 bool parseDouble(Cursor &cursor, double &value);
 
 /// Prints `splat(0.125)`, `iota`, `random(seed = 3)`, `[1, 2, 3]` (row-major)
-/// or, for a Dense constant of more than \p maxInline elements,
+/// or, for a Dense or Concat constant of more than \p maxInline elements,
 /// `dense<"name">`.
 void printConstant(llvm::raw_ostream &os, const Constant &constant,
                    uint64_t maxInline, llvm::StringRef name);

@@ -20,10 +20,17 @@ bool isValueName(StringRef name) {
          !all_of(name, isDigit);
 }
 
+std::string UniqueNames::get(StringRef base) {
+  std::string name = base.str();
+  while (!take(name))
+    name = (base + "_" + Twine(++next[base])).str();
+  return name;
+}
+
 ValueNames::ValueNames(const Block &block, ArrayRef<Port> inputs) {
   // Names of the interface come first: they must not be changed.
   for (unsigned i = 0; i < block.numArguments() && i < inputs.size(); ++i)
-    if (isValueName(inputs[i].name) && taken.insert(inputs[i].name).second)
+    if (isValueName(inputs[i].name) && unique.take(inputs[i].name))
       names[block.argument(i)] = inputs[i].name;
   for (unsigned i = 0; i < block.numArguments(); ++i) {
     const Value *argument = block.argument(i);
@@ -38,12 +45,8 @@ ValueNames::ValueNames(const Block &block, ArrayRef<Port> inputs) {
 }
 
 void ValueNames::give(const Value *value, StringRef hint) {
-  std::string name = hint.str();
-  if (!isValueName(hint))
-    name = std::to_string(nextNumber++);
-  for (unsigned n = 1; !taken.insert(name).second; ++n)
-    name = (hint + "_" + Twine(n)).str();
-  names[value] = std::move(name);
+  names[value] = isValueName(hint) ? unique.get(hint)
+                                   : unique.get(std::to_string(nextNumber++));
 }
 
 StringRef ValueNames::of(const Value *value) const {
@@ -63,17 +66,13 @@ void ConstantNames::visit(const Block &block, uint64_t maxInlineElements) {
     if (op.kind() != OpKind::Const)
       continue;
     const Constant *constant = op.attrs<ConstAttrs>().value.get();
-    if (!constant || constant->form() != Constant::Form::Dense ||
-        constant->numElements() <= maxInlineElements ||
+    bool hasContents = constant && (constant->form() == Constant::Form::Dense ||
+                                    constant->form() == Constant::Form::Concat);
+    if (!hasContents || constant->numElements() <= maxInlineElements ||
         names.contains(constant))
       continue;
-    std::string base = constant->name().str();
-    if (base.empty())
-      base = "constant";
-    std::string name = base;
-    for (unsigned n = 1; !taken.insert(name).second; ++n)
-      name = base + "_" + std::to_string(n);
-    names[constant] = std::move(name);
+    names[constant] =
+        unique.get(constant->name().empty() ? "constant" : constant->name());
     order.push_back(constant);
   }
 }

@@ -8,9 +8,24 @@
 #define TENON_IR_TEXT_NAMES_H
 
 #include "ir/Op.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace tenon::ir {
+
+/// Makes names different from each other.
+class UniqueNames {
+public:
+  /// \p base, or `base_1` and so on if it is taken.
+  std::string get(llvm::StringRef base);
+  /// Whether \p name was free; takes it.
+  bool take(llvm::StringRef name) { return taken.insert(name).second; }
+
+private:
+  llvm::StringSet<> taken;
+  /// The suffix to try next, so that many equal names take linear time.
+  llvm::StringMap<unsigned> next;
+};
 
 /// The names of the values of one block, without the `%`: hints made unique,
 /// numbers for values without a hint. The same for the same block, and what is
@@ -23,15 +38,15 @@ public:
 private:
   void give(const Value *value, llvm::StringRef hint);
   llvm::DenseMap<const Value *, std::string> names;
-  llvm::StringSet<> taken;
+  UniqueNames unique;
   unsigned nextNumber = 0;
 };
 
 /// Whether an input's name can be its argument's name in the text.
 bool isValueName(llvm::StringRef name);
 
-/// The names under which a module's large Dense constants print: their labels
-/// made unique. One constant has one name however many ops use it.
+/// The names under which a module's large Dense and Concat constants print:
+/// their labels made unique. One constant has one name however many ops use it.
 class ConstantNames {
 public:
   ConstantNames(const Module &module, uint64_t maxInlineElements);
@@ -43,7 +58,7 @@ public:
 private:
   void visit(const Block &block, uint64_t maxInlineElements);
   llvm::DenseMap<const Constant *, std::string> names;
-  llvm::StringSet<> taken;
+  UniqueNames unique;
   std::vector<const Constant *> order;
 };
 

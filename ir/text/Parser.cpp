@@ -99,7 +99,7 @@ private:
   Cursor cursor;
   ConstantLookup lookup;
   std::unique_ptr<Module> module = std::make_unique<Module>();
-  StringSet<> declared;
+  StringSet<> declared, funcNames;
   Func *currentFunc = nullptr;
 };
 
@@ -268,9 +268,8 @@ bool Parser::function() {
   } else {
     cursor.advance();
   }
-  for (const std::unique_ptr<Func> &other : module->funcs)
-    if (other->name == name)
-      return cursor.failAt(begin, "function @" + name + " is defined twice");
+  if (!funcNames.insert(name).second)
+    return cursor.failAt(begin, "function @" + name + " is defined twice");
   currentFunc = module->funcs.emplace_back(std::make_unique<Func>(name)).get();
   Func &func = *currentFunc;
 

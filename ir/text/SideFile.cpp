@@ -92,6 +92,23 @@ Expected<ConstantRef> makeConstant(const Entry &entry,
                          entry.name);
 }
 
+uint64_t sizeOf(const Constant &constant) {
+  return *byteSize(constant.element(), constant.numElements());
+}
+
+/// Writes the elements, a part at a time: a constant may be as large as half of
+/// the memory.
+void writeData(const Constant &constant, raw_ostream &os) {
+  constexpr uint64_t chunk = 1 << 16;
+  std::vector<uint8_t> bytes(chunk * 8);
+  for (uint64_t at = 0; at < constant.numElements(); at += chunk) {
+    uint64_t n = std::min(chunk, constant.numElements() - at);
+    constant.read(at, n, bytes.data());
+    os.write(reinterpret_cast<const char *>(bytes.data()),
+             *byteSize(constant.element(), n));
+  }
+}
+
 } // namespace
 
 Expected<SideFile> SideFile::read(std::shared_ptr<MemoryBuffer> buffer) {
@@ -158,14 +175,13 @@ void writeSideFile(const Module &module, raw_ostream &os,
       writer.write(uint64_t(dim));
     offset = alignTo(offset, dataAlignment);
     writer.write(offset);
-    writer.write(uint64_t(constant->bytes().size()));
-    offset += constant->bytes().size();
+    writer.write(uint64_t(sizeOf(*constant)));
+    offset += sizeOf(*constant);
   }
   for (const Constant *constant : names.constants()) {
     os.write_zeros(alignTo(position, dataAlignment) - position);
-    os.write(reinterpret_cast<const char *>(constant->bytes().data()),
-             constant->bytes().size());
-    position = alignTo(position, dataAlignment) + constant->bytes().size();
+    writeData(*constant, os);
+    position = alignTo(position, dataAlignment) + sizeOf(*constant);
   }
 }
 

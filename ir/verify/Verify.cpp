@@ -75,7 +75,7 @@ public:
   void visit(StringRef, Dim &value) override { visitDim(value); }
   void visit(StringRef, Dims &value) override { for_each(value, visitDim); }
   void visit(StringRef name, ElementType &value) override {
-    if (unsigned(value) > unsigned(ElementType::F4E2M1))
+    if (unsigned(value) >= numElementTypes)
       problem = ("attribute '" + name + "' is no element type").str();
   }
   void visit(StringRef name, ConstantRef &value) override {

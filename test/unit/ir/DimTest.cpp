@@ -132,6 +132,9 @@ TEST(Dim, OverflowIsNeitherAWrapNorACrash) {
   EXPECT_TRUE((Dim(INT64_MAX) * n + n).isOverflow());
   EXPECT_TRUE((Dim(0) - Dim(INT64_MIN)).isOverflow());
   EXPECT_TRUE(Dim::floorDiv(Dim(INT64_MIN), Dim(-1)).isOverflow());
+  EXPECT_TRUE(Dim::floorDiv(n, Dim(INT64_MIN)).isOverflow());
+  EXPECT_TRUE(Dim::ceilDiv(n, Dim(INT64_MIN)).isOverflow());
+  EXPECT_FALSE(Dim::mod(n, Dim(INT64_MIN)).isOverflow());
   Dim power = n;
   for (int i = 0; i < 100; ++i)
     power = power * power;

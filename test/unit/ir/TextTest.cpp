@@ -353,6 +353,27 @@ TEST(SideFile, RoundTrips) {
       "is f32[40], but the text says f32[41]"));
 }
 
+TEST(SideFile, HoldsConstantsMadeOfParts) {
+  std::unique_ptr<Module> module = moduleWithWeights();
+  Op &op = module->entry().body.front();
+  ConstantRef part =
+      Constant::generated(Constant::Form::Iota, ElementType::F32, {20}, 0);
+  op.attrs<ConstAttrs>().value = Constant::concat({part, part}, 0);
+  std::string text = str(*module), weights;
+  {
+    llvm::raw_string_ostream os(weights);
+    writeSideFile(*module, os);
+  }
+  llvm::Expected<SideFile> side =
+      SideFile::read(llvm::MemoryBuffer::getMemBufferCopy(weights));
+  ASSERT_TRUE(bool(side)) << llvm::toString(side.takeError());
+  llvm::Expected<ParsedFile> again =
+      parseText(text, [&](llvm::StringRef name) { return side->lookup(name); });
+  ASSERT_TRUE(bool(again)) << llvm::toString(again.takeError());
+  EXPECT_TRUE(
+      equal(again->module->entry().body.front().rawAttrs(), op.rawAttrs()));
+}
+
 TEST(SideFile, DamagedFilesAreRefused) {
   std::unique_ptr<Module> module = moduleWithWeights();
   std::string weights;
