@@ -260,10 +260,11 @@ Error Verifier::checkAttrs(const Op &op) {
   if (op.rawAttrs().id() != opDef(op).attrsId)
     return userError("its attributes are another op's");
   Error error = Error::success();
-  AttrsCheck check([&](Dim dim) {
+  auto visitDim = [&](Dim dim) {
     if (!error)
       error = checkDim(dim);
-  });
+  };
+  AttrsCheck check(visitDim);
   // Visiting is not const because parsing shares it; this visitor only reads.
   const_cast<Op &>(op).rawAttrs().fields(check);
   if (!error && !check.problem.empty())
