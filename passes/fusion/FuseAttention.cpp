@@ -78,8 +78,11 @@ public:
     attrs.softcap = scores.softcap;
     Value *mask = buildMask(builder, attrs);
     Value *q = toRows(scores.query, {0, 2, 1, 3}, builder);
-    Value *k = toRows(scores.keyTransposed, {0, 3, 1, 2}, builder);
-    Value *v = toRows(value, {0, 2, 1, 3}, builder);
+    Ints keyPerm = {0, 3, 1, 2}, valuePerm = {0, 2, 1, 3};
+    Value *keys = scores.keyTransposed, *values = value;
+    useHeadsOnce(keys, keyPerm, values, valuePerm);
+    Value *k = toRows(keys, keyPerm, builder);
+    Value *v = toRows(values, valuePerm, builder);
     Value *y = builder.buildAttention({q, k, v, mask}, attrs);
     return fromRows(y, *match.root, builder);
   }
@@ -105,11 +108,21 @@ private:
     return std::nullopt;
   }
 
-  /// [B, H, S, D] (in the order that \p perm undoes) as [B, S, H, D], repeated
-  /// heads once; one head where the rank is 3.
+  /// Goes back to what both keys and values repeat along their heads, if both
+  /// do, and alike.
+  static void useHeadsOnce(Value *&keys, Ints &keyPerm, Value *&values,
+                           Ints &valuePerm) {
+    Ints kp = keyPerm, vp = valuePerm;
+    Value *k = beforeRepeat(keys, kp), *v = beforeRepeat(values, vp);
+    if (!k || !v || k->shape()[1] != v->shape()[1])
+      return;
+    keys = k, values = v;
+    keyPerm = kp, valuePerm = vp;
+  }
+
+  /// [B, H, S, D] (in the order that \p perm undoes) as [B, S, H, D]; one head
+  /// where the rank is 3.
   Value *toRows(Value *x, Ints perm, Builder &builder) {
-    if (Value *heads = beforeRepeat(x, perm))
-      x = heads;
     if (x->rank() == 3) {
       Shape shape = x->type.shape;
       shape.insert(shape.begin() + 1, Dim(1));
