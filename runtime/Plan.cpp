@@ -288,7 +288,8 @@ private:
     if (launch.kind > LaunchKind::BindSymbols || !isString(launch.kernel) ||
         !isString(launch.location) || !isExprOrNone(launch.flops) ||
         !isExprOrNone(launch.bytes) ||
-        !isRun(launch.views, launch.numViews, plan.viewTable.size()))
+        !isRun(launch.views, launch.numViews, plan.viewTable.size()) ||
+        !checkScratch(launch, segment))
       return false;
     for (uint32_t view : plan.run(launch.views, launch.numViews))
       if (!viewKnown(plan.viewTable[view], segment))
@@ -307,7 +308,7 @@ private:
     if (launch.kind == LaunchKind::WriteExprs)
       return launch.numViews == 1 &&
              plan.viewTable[plan.run(launch.views, 1)[0]].dtype == DType::I64;
-    return launch.unit < plan.head->numUnits && checkScratch(launch, segment);
+    return launch.unit < plan.head->numUnits;
   }
 
   bool checkScratch(const Launch &launch, uint32_t segment) const {

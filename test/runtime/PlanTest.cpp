@@ -22,7 +22,7 @@ namespace {
 /// see reads past the end.
 std::string load(const std::vector<uint8_t> &bytes) {
   AlignedBytes copy = allocateAligned(bytes.size());
-  std::memcpy(copy.get(), bytes.data(), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), copy.get());
   auto plan = Plan::load({copy.get(), bytes.size()});
   return plan.ok() ? "" : plan.message();
 }

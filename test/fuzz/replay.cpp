@@ -1,0 +1,57 @@
+//===- replay.cpp - runs a fuzz target without libFuzzer ----------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/// usage: TARGET ROUNDS [SEED-FILE...]: feeds the target the seed files and
+/// ROUNDS changed copies of them (random bytes when there are none), always the
+/// same ones, so that a fuzz target is an ordinary test too.
+int main(int argc, char **argv) {
+  long rounds = argc > 1 ? std::strtol(argv[1], nullptr, 10) : 1000;
+  std::vector<std::vector<uint8_t>> seeds;
+  for (int i = 2; i < argc; ++i) {
+    std::ifstream file(argv[i], std::ios::binary);
+    seeds.emplace_back(std::istreambuf_iterator<char>(file),
+                       std::istreambuf_iterator<char>());
+  }
+  if (seeds.empty())
+    seeds.emplace_back(400);
+  for (const auto &seed : seeds)
+    LLVMFuzzerTestOneInput(seed.data(), seed.size());
+  std::mt19937 random(12345);
+  for (long round = 0; round < rounds; ++round) {
+    std::vector<uint8_t> bytes = seeds[random() % seeds.size()];
+    for (unsigned n = random() % 8 + 1; n > 0 && !bytes.empty(); --n) {
+      size_t at = random() % bytes.size();
+      switch (random() % 4) {
+      case 0:
+        bytes[at] = uint8_t(random());
+        break;
+      case 1:
+        bytes[at] = random() % 2 ? 0xff : 0;
+        break;
+      case 2:
+        bytes.resize(at);
+        break;
+      default:
+        bytes.insert(bytes.begin() + long(at), 4, uint8_t(random()));
+      }
+    }
+    bytes.shrink_to_fit();
+    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  }
+  std::printf("%ld rounds\n", rounds);
+  return 0;
+}
