@@ -127,10 +127,11 @@ IndexAnalysis::divide(Dim flat, Dim size, ShapeRef shape) const {
     return std::nullopt;
   if (atLeast(size - remainder, 1, shape))
     return std::pair(quotient, remainder);
-  // A plain index beside whole rows is meant to stay in its row.
+  // A plain index beside whole rows is meant to stay in its row, unless it
+  // counts several rows itself.
   std::optional<unsigned> i = asIndex(remainder);
-  if (!assumptions || !i || *i >= shape.size() || quotient == Dim(0) ||
-      size.constant())
+  if (!assumptions || !i || *i >= shape.size() || size.constant() ||
+      Dim::divideExactly(shape[*i], size))
     return std::nullopt;
   assumptions->push_back({size, shape[*i]});
   return std::pair(quotient, remainder);

@@ -89,6 +89,19 @@ Value *broadcastLast(Op &op, Rewriter &rewriter) {
   return buildBroadcast(builder, small, op.result()->shape());
 }
 
+// attention(q, k, v, broadcast(mask)) = attention(q, k, v, mask): the mask
+// broadcasts by itself
+Value *attentionMask(Op &op, Rewriter &rewriter) {
+  Value *mask = op.operand(3);
+  Op *broadcast = mask ? mask->def(OpKind::Broadcast) : nullptr;
+  if (!broadcast || broadcast->operand(0)->rank() != mask->rank() ||
+      !broadcastsSurely(broadcast->operand(0)->shape(), mask->shape()))
+    return nullptr;
+  Values operands(op.operands());
+  operands[3] = broadcast->operand(0);
+  return rebuild(op, operands, rewriter);
+}
+
 /// \p constant without leading dimensions of 1; a splat as a scalar.
 ConstantRef smaller(const ConstantRef &constant) {
   ArrayRef<int64_t> shape = constant->shape();
@@ -133,6 +146,8 @@ Value *smallConstant(Op &op, Rewriter &rewriter) {
 } // namespace
 
 void passes::addBroadcastLaws(PeepholeSet &laws) {
+  laws.add(OpKind::Attention, "attention(broadcast(mask)) = attention(mask)",
+           attentionMask);
   for (unsigned i = 0; i != numOpKinds; ++i) {
     OpKind kind = static_cast<OpKind>(i);
     if (!opDef(kind).is(ElementwiseOp))
