@@ -36,9 +36,9 @@
 /// Work is cut into tiles of 32 columns (AVX2, generic: 16) by up to 14 (6, 2)
 /// rows. A thread takes a range of column tiles and of row tiles; within it, as
 /// many rows of A as fit in half the L2 cache meet one column tile of B after
-/// another, so B is read from memory once for each such block of rows, and the
-/// next tile of B is prefetched meanwhile. A product of few rows is bound by
-/// reading B once.
+/// another, so B is read from memory once for each such block of rows. A
+/// product of few rows is bound by reading B once; it prefetches the next tile
+/// of B.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef TENON_KERNELS_CPU_GEMM_H
@@ -127,6 +127,7 @@ struct Gemm {
     t.accumulate = false;
     panels(x, t.b);
     panels(next, t.next);
+    bool prefetch = rows.end - rows.begin <= 3;
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       Range at = row_tile(m, row_tiles, r);
       float *out = c + at.begin * ldc + col;
@@ -134,12 +135,14 @@ struct Gemm {
       bool direct = same_type<Epilogue, Identity> && width == tile_columns;
       t.c = direct ? out : sums;
       t.ldc = direct ? ldc : tile_columns;
-      micro_tile(at.end - at.begin, t);
+      if (prefetch)
+        micro_tile<true>(at.end - at.begin, t);
+      else
+        micro_tile(at.end - at.begin, t);
+      prefetch = false;
       if (!direct)
         finish_tile<Epilogue>(sums, tile_columns, out, ldc, at.end - at.begin,
                               width, at.begin, col, e);
-      for (const float *&p : t.next)
-        p = nullptr;
     }
   }
 };

@@ -46,70 +46,82 @@ struct Tile {
   int64_t k;
   float *c; ///< [rows][tile_columns], rows `ldc` apart
   int64_t ldc;
-  bool accumulate; ///< add to C instead of writing it
-  /// What the caller will need next, fetched into the L2 cache along the way, a
-  /// cache line of each panel per step of k; null for nothing.
-  const float *next[tile_panels];
+  bool accumulate;                ///< add to C instead of writing it
+  const float *next[tile_panels]; ///< panels to prefetch, with Prefetch
 };
 
-template <int Rows> __attribute__((noinline)) void micro(const Tile &t) {
+/// Hides a pointer's origin from the optimiser. It would otherwise give each
+/// row of A a pointer of its own, of which there are too few registers.
+TN_FN void opaque(const float *&p) { __asm__("" : "+r"(p)); }
+
+/// With Prefetch, the panels that the caller will need next are fetched into
+/// the L2 cache along the way, a cache line of each per step of k.
+template <int Rows, bool Prefetch>
+__attribute__((noinline)) void micro(const Tile &t) {
   constexpr int vectors = tile_columns / vf::width;
   constexpr int per_panel = panel_columns / vf::width;
+  // Three rows share a pointer: x86 addresses p, p + lda and p + 2 lda
+  // directly.
+  constexpr int groups = (Rows + 2) / 3;
+  const int64_t lda = t.lda, ldc = t.ldc;
+  float *const c = t.c;
   vf acc[Rows][vectors];
   TN_UNROLL
   for (int i = 0; i < Rows; ++i) {
     TN_UNROLL
     for (int j = 0; j < vectors; ++j)
-      acc[i][j] = vf(0);
+      acc[i][j] = t.accumulate ? load(c + i * ldc + j * vf::width) : vf(0);
   }
-  if (t.accumulate) {
-    TN_UNROLL
-    for (int i = 0; i < Rows; ++i) {
-      TN_UNROLL
-      for (int j = 0; j < vectors; ++j)
-        acc[i][j] = load(t.c + i * t.ldc + j * vf::width);
-    }
-  }
-  const float *a = t.a;
-  const int64_t lda = t.lda, k = t.k;
-  const float *b[tile_panels], *next[tile_panels];
+  const float *a[groups], *b[tile_panels], *next[tile_panels];
+  TN_UNROLL
+  for (int g = 0; g < groups; ++g)
+    a[g] = t.a + 3 * g * lda;
   TN_UNROLL
   for (int p = 0; p < tile_panels; ++p) {
     b[p] = t.b[p];
-    next[p] = t.next[p] ? t.next[p] : t.b[p];
+    next[p] = t.next[p];
   }
-  for (int64_t x = 0; x < k; ++x) {
+  for (int64_t k = t.k; k > 0; --k) {
     vf row[vectors];
     TN_UNROLL
     for (int j = 0; j < vectors; ++j)
-      row[j] = load(b[j / per_panel] + x * panel_columns +
-                    j % per_panel * vf::width);
+      row[j] = load(b[j / per_panel] + j % per_panel * vf::width);
     TN_UNROLL
-    for (int p = 0; p < tile_panels; ++p)
-      __builtin_prefetch(next[p] + x * panel_columns, 0, 2);
+    for (int p = 0; p < tile_panels; ++p) {
+      b[p] += panel_columns;
+      if constexpr (Prefetch) {
+        __builtin_prefetch(next[p], 0, 2);
+        next[p] += panel_columns;
+      }
+    }
     TN_UNROLL
     for (int i = 0; i < Rows; ++i) {
-      vf left = vf(a[i * lda + x]);
+      vf left = vf(a[i / 3][i % 3 * lda]);
       TN_UNROLL
       for (int j = 0; j < vectors; ++j)
         acc[i][j] = fma(left, row[j], acc[i][j]);
+    }
+    TN_UNROLL
+    for (int g = 0; g < groups; ++g) {
+      ++a[g];
+      opaque(a[g]);
     }
   }
   TN_UNROLL
   for (int i = 0; i < Rows; ++i) {
     TN_UNROLL
     for (int j = 0; j < vectors; ++j)
-      store(t.c + i * t.ldc + j * vf::width, acc[i][j]);
+      store(c + i * ldc + j * vf::width, acc[i][j]);
   }
 }
 
 /// `micro<rows>` for 1 <= rows <= Rows.
-template <int Rows = tile_rows>
+template <bool Prefetch = false, int Rows = tile_rows>
 TN_FN void micro_tile(int64_t rows, const Tile &t) {
   if (rows == Rows)
-    return micro<Rows>(t);
+    return micro<Rows, Prefetch>(t);
   if constexpr (Rows > 1)
-    micro_tile<Rows - 1>(rows, t);
+    micro_tile<Prefetch, Rows - 1>(rows, t);
 }
 
 /// C[rows, columns] (+)= A[rows, K] * B with B's panels one after another in
