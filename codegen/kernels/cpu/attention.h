@@ -365,29 +365,45 @@ template <class Cfg> void attention(const tn_args *args) {
   }
 }
 
+/// A row of Size floats in registers.
+template <int64_t Size> struct RowVectors {
+  static constexpr int count = int(ceil_div(Size, vf::width));
+  vf part[count];
+
+  static TN_FN vf fetch(const float *row, int64_t stride, int i) {
+    const float *p = row + i * vf::width * stride;
+    int64_t lanes = min_of(vf::width, Size - i * vf::width);
+    if (stride != 1)
+      return load_strided(p, stride, lanes);
+    return lanes == vf::width ? load(p) : load_n(p, lanes);
+  }
+};
+
 /// One query against one split of the keys; the result is `max`, `sum` and the
 /// weighted values, Dv of them.
 template <class Cfg>
 TN_FN void attend_split(const Attention<Cfg> &a, int64_t b, int64_t h,
                         int64_t i, Range keys, float *out) {
-  constexpr int64_t D = Cfg::D, Dv = Cfg::Dv;
+  using Head = RowVectors<Cfg::D>;
+  using Value = RowVectors<Cfg::Dv>;
   alignas(64) float scores[key_split];
-  const float *q = a.row(0, b, i, h);
   int64_t g = h / a.group, n = keys.end - keys.begin;
-  const int64_t *qs = a.views[0].stride, *ks = a.views[1].stride,
-                *vs = a.views[2].stride;
-  bool unit = qs[3] == 1 && ks[3] == 1;
-  for (int64_t j = 0; j < n; ++j) {
-    const float *k = a.row(1, b, keys.begin + j, g);
+  const int64_t *ks = a.views[1].stride, *vs = a.views[2].stride;
+
+  const float *row = a.row(0, b, i, h);
+  Head q;
+  TN_UNROLL
+  for (int x = 0; x < Head::count; ++x)
+    q.part[x] = Head::fetch(row, a.views[0].stride[3], x);
+  row = a.row(1, b, keys.begin, g);
+  for (int64_t j = 0; j < n; ++j, row += ks[1]) {
     vf dot = vf(0);
-    for (int64_t d = 0; d < D; d += vf::width) {
-      int64_t lanes = min_of(vf::width, D - d);
-      dot = unit ? fma(load_n(q + d, lanes), load_n(k + d, lanes), dot)
-                 : fma(load_strided(q + d * qs[3], qs[3], lanes),
-                       load_strided(k + d * ks[3], ks[3], lanes), dot);
-    }
+    TN_UNROLL
+    for (int x = 0; x < Head::count; ++x)
+      dot = fma(q.part[x], Head::fetch(row, ks[3], x), dot);
     scores[j] = reduce_add(dot);
   }
+
   Range visible = a.seen(i);
   visible.end = min_of(visible.end, keys.end);
   vf top = vf(score_none);
@@ -406,16 +422,21 @@ TN_FN void attend_split(const Attention<Cfg> &a, int64_t b, int64_t h,
   }
   out[0] = max;
   out[1] = reduce_add(total);
-  for (int64_t d = 0; d < Dv; d += vf::width) {
-    int64_t lanes = min_of(vf::width, Dv - d);
-    vf acc = vf(0);
-    for (int64_t j = 0; j < n; ++j) {
-      const float *v = a.row(2, b, keys.begin + j, g) + d * vs[3];
-      vf x = vs[3] == 1 ? load_n(v, lanes) : load_strided(v, vs[3], lanes);
-      acc = fma(vf(scores[j]), x, acc);
-    }
-    store_n(out + 2 + d, acc, lanes);
+
+  Value acc;
+  TN_UNROLL
+  for (int x = 0; x < Value::count; ++x)
+    acc.part[x] = vf(0);
+  row = a.row(2, b, keys.begin, g);
+  for (int64_t j = 0; j < n; ++j, row += vs[1]) {
+    vf weight = vf(scores[j]);
+    TN_UNROLL
+    for (int x = 0; x < Value::count; ++x)
+      acc.part[x] = fma(weight, Value::fetch(row, vs[3], x), acc.part[x]);
   }
+  for (int x = 0; x < Value::count; ++x)
+    store_n(out + 2 + x * vf::width, acc.part[x],
+            min_of(vf::width, Cfg::Dv - x * vf::width));
 }
 
 /// Joins the splits of query i and writes its row of o.

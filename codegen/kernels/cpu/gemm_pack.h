@@ -11,7 +11,8 @@
 /// forms holds its weights once. The compiler packs constants with `pack_b`;
 /// the kernels pack what is not constant with vectors (batch_matmul.h).
 ///
-/// Plain C++ without SIMD: the compiler includes this file too.
+/// Plain C++ without SIMD: the compiler includes this file too. Functions are
+/// static, so that the linker never joins those of different CPU forms.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef TENON_KERNELS_CPU_GEMM_PACK_H
@@ -32,9 +33,9 @@ inline constexpr int64_t packed_size(int64_t k, int64_t n) {
 /// b[k * rowStride + n * columnStride] (so a transposed B needs no copy), into
 /// `out`, which receives panel `first` at its start. Packing a few panels at a
 /// time keeps the memory of a compiler that streams weights small.
-inline void pack_b(const float *b, int64_t k, int64_t n, int64_t rowStride,
-                   int64_t columnStride, int64_t first, int64_t last,
-                   float *out) {
+static inline void pack_b(const float *b, int64_t k, int64_t n,
+                          int64_t rowStride, int64_t columnStride,
+                          int64_t first, int64_t last, float *out) {
   for (int64_t p = first; p < last; ++p) {
     int64_t column = p * panel_columns;
     int64_t width = n - column < panel_columns ? n - column : panel_columns;
@@ -50,8 +51,8 @@ inline void pack_b(const float *b, int64_t k, int64_t n, int64_t rowStride,
 }
 
 /// Packs all of B[K, N].
-inline void pack_b(const float *b, int64_t k, int64_t n, int64_t rowStride,
-                   int64_t columnStride, float *out) {
+static inline void pack_b(const float *b, int64_t k, int64_t n,
+                          int64_t rowStride, int64_t columnStride, float *out) {
   pack_b(b, k, n, rowStride, columnStride, 0,
          (n + panel_columns - 1) / panel_columns, out);
 }

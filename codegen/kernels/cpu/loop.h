@@ -43,9 +43,8 @@
 /// Any strides; any size, 0 included. A result may be the same memory as an
 /// operand with the same strides (in place), and may not overlap one otherwise.
 /// Dimensions are merged at run time. The innermost dimension runs in vectors
-/// when `vector` is true, at full speed where strides are 0 or 1; a copy of f32
-/// with the operand's unit stride on another dimension than the result's is
-/// done in square blocks. An element's value does not depend on where it lies.
+/// when `vector` is true, at full speed where strides are 0 or 1, else gathered
+/// lane by lane. An element's value does not depend on where it lies.
 /// Threads take ranges of elements.
 ///
 //===----------------------------------------------------------------------===//
