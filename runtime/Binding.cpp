@@ -31,10 +31,10 @@ std::string describeSymbols(const Plan &plan,
                             std::span<const int64_t> symbols) {
   std::string out;
   for (size_t i = 0; i < symbols.size(); ++i)
-    out += format("%s%s = %lld", i ? ", " : "",
-                  printable(std::string(plan.string(plan.symbols()[i].name)))
-                      .c_str(),
-                  ll(symbols[i]));
+    out += format(
+        "%s%s = %lld", i ? ", " : "",
+        printable(std::string(plan.string(plan.symbols()[i].name))).c_str(),
+        ll(symbols[i]));
   return out;
 }
 
@@ -93,8 +93,8 @@ Status bindSymbols(const Plan &plan, std::span<const InputValue> inputs,
       size_t symbol = size_t(expr.value);
       int64_t size = inputs[i].shape[d];
       Origin &origin = origins[symbol];
-      std::string where = format("%s: dimension %zu is ",
-                                 describeInput(plan, i).c_str(), d);
+      std::string where =
+          format("%s: dimension %zu is ", describeInput(plan, i).c_str(), d);
       if (origin.known && symbols[symbol] != size)
         return TN_ERROR(
             "%s%lld, expected '%s' = %lld as in dimension %zu of %s",

@@ -26,9 +26,9 @@ struct FeatureName {
   const char *name;
 };
 constexpr FeatureName names[] = {
-    {TN_AVX2_FMA, "AVX2+FMA"},         {TN_AVX512, "AVX-512"},
-    {TN_AVX512_VNNI, "AVX-512 VNNI"},  {TN_AVX512_BF16, "AVX-512 BF16"},
-    {TN_AVX512_FP16, "AVX-512 FP16"},  {TN_AMX, "AMX"},
+    {TN_AVX2_FMA, "AVX2+FMA"},        {TN_AVX512, "AVX-512"},
+    {TN_AVX512_VNNI, "AVX-512 VNNI"}, {TN_AVX512_BF16, "AVX-512 BF16"},
+    {TN_AVX512_FP16, "AVX-512 FP16"}, {TN_AMX, "AMX"},
 };
 
 bool hasAll(uint32_t word, std::initializer_list<unsigned> bits) {

@@ -58,8 +58,8 @@ Status failure(const Plan &plan, ExprId id, std::span<const int64_t> values) {
   if (expr.op == ExprOp::Broadcast)
     return TN_ERROR("sizes %lld and %lld do not broadcast (%s)", a, b,
                     text.c_str());
-  return TN_ERROR("size %s cannot be computed from %lld and %lld",
-                  text.c_str(), a, b);
+  return TN_ERROR("size %s cannot be computed from %lld and %lld", text.c_str(),
+                  a, b);
 }
 
 /// Prints an expression within a budget, since a small table can describe a
@@ -82,11 +82,10 @@ public:
       out += plan.string(plan.symbols()[size_t(expr.value)].name);
       return;
     }
-    static constexpr const char *infix[] = {"",   "", " + ", " - ", " * ",
-                                            " / ", "", " % "};
-    static constexpr const char *call[] = {"",        "",    "",    "", "", "",
-                                           "ceildiv", "",    "min", "max",
-                                           "broadcast"};
+    static constexpr const char *infix[] = {"",    "",    " + ", " - ",
+                                            " * ", " / ", "",    " % "};
+    static constexpr const char *call[] = {
+        "", "", "", "", "", "", "ceildiv", "", "min", "max", "broadcast"};
     bool isCall = call[unsigned(expr.op)][0] != '\0';
     out += isCall ? call[unsigned(expr.op)] : "";
     out += isCall || nested ? "(" : "";

@@ -80,14 +80,13 @@ Status Frame::checkConstraints(uint32_t segment) const {
   for (const Check &check : plan.checks())
     if (lastSegmentOf(check) == segment &&
         exprValues[check.a] != exprValues[check.b])
-      return TN_ERROR(
-          "%s: sizes differ: %s is %lld, %s is %lld (%s)",
-          printable(std::string(plan.string(check.why))).c_str(),
-          plan.text(check.a).c_str(),
-          static_cast<long long>(exprValues[check.a]),
-          plan.text(check.b).c_str(),
-          static_cast<long long>(exprValues[check.b]),
-          describeSymbols(plan, symbolValues).c_str());
+      return TN_ERROR("%s: sizes differ: %s is %lld, %s is %lld (%s)",
+                      printable(std::string(plan.string(check.why))).c_str(),
+                      plan.text(check.a).c_str(),
+                      static_cast<long long>(exprValues[check.a]),
+                      plan.text(check.b).c_str(),
+                      static_cast<long long>(exprValues[check.b]),
+                      describeSymbols(plan, symbolValues).c_str());
   return {};
 }
 
@@ -117,14 +116,14 @@ Status Frame::placeArena(uint32_t segment) {
       size_t slot = firstView[index] + v;
       int64_t *shape = dims.data() + firstDim[slot];
       const View &view = plan.views()[views[v]];
-      if (Status status = measure(view, shape, viewOffsets[slot]);
-          !status.ok())
+      if (Status status = measure(view, shape, viewOffsets[slot]); !status.ok())
         return status;
       launchViews[slot] = {nullptr, shape, shape + view.rank};
     }
     if (launch.scratchBuffer != none &&
         exprValues[launch.scratchBytes] > int64_t(sizes[launch.scratchBuffer]))
-      return TN_ERROR("damaged plan: scratch of launch %zu is too small", index);
+      return TN_ERROR("damaged plan: scratch of launch %zu is too small",
+                      index);
     if (launch.kind == LaunchKind::BindSymbols)
       continue; // its params are symbols
     auto ids = plan.run(launch.params, launch.numParams);
@@ -158,7 +157,8 @@ Status Frame::measure(const View &view, int64_t *out, uint64_t &offset) const {
     return {};
   // In bits, for the types below a byte.
   int64_t width = dtypeInfo(view.dtype).bits, endBit, firstBit;
-  overflow |= high == INT64_MAX || __builtin_mul_overflow(high + 1, width, &endBit);
+  overflow |=
+      high == INT64_MAX || __builtin_mul_overflow(high + 1, width, &endBit);
   overflow |= __builtin_mul_overflow(first, width, &firstBit);
   if (overflow || low < 0 || firstBit % 8 != 0 ||
       uint64_t(endBit - 1) / 8 >= sizes[view.buffer])

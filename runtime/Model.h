@@ -21,10 +21,10 @@ public:
   static Result<Model> create(const Plan &plan, Bytes weights,
                               const tn_form &form) {
     if (weights.size() != plan.header().weightBytes)
-      return TN_ERROR("damaged artifact: %zu bytes of weights, expected %llu",
-                      weights.size(),
-                      static_cast<unsigned long long>(
-                          plan.header().weightBytes));
+      return TN_ERROR(
+          "damaged artifact: %zu bytes of weights, expected %llu",
+          weights.size(),
+          static_cast<unsigned long long>(plan.header().weightBytes));
     if (reinterpret_cast<uintptr_t>(weights.data()) % bufferAlignment != 0)
       return TN_ERROR("damaged artifact: the weights are not aligned");
     if (form.num_units != plan.header().numUnits)

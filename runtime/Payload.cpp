@@ -168,10 +168,10 @@ Result<Payload> Payload::open(const std::string &path, WeightPages pages,
     return failed(plan.message());
   payload.thePlan = std::move(*plan);
   if (payload.weights().size() != payload.plan().header().weightBytes)
-    return failed(format("damaged: %zu bytes of weights, expected %llu",
-                         payload.weights().size(),
-                         static_cast<unsigned long long>(
-                             payload.plan().header().weightBytes)));
+    return failed(format(
+        "damaged: %zu bytes of weights, expected %llu",
+        payload.weights().size(),
+        static_cast<unsigned long long>(payload.plan().header().weightBytes)));
   return payload;
 }
 

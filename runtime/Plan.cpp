@@ -193,12 +193,12 @@ private:
                known(ExprId(buffer.offset), buffer.segment);
         break;
       case BufferKind::Weight:
-        good = plan.exprTable[buffer.bytes].op == ExprOp::Constant &&
-               plan.exprTable[buffer.bytes].value >= 0 &&
-               buffer.offset % bufferAlignment == 0 &&
-               inRange(buffer.offset,
-                       uint64_t(plan.exprTable[buffer.bytes].value),
-                       plan.head->weightBytes);
+        good =
+            plan.exprTable[buffer.bytes].op == ExprOp::Constant &&
+            plan.exprTable[buffer.bytes].value >= 0 &&
+            buffer.offset % bufferAlignment == 0 &&
+            inRange(buffer.offset, uint64_t(plan.exprTable[buffer.bytes].value),
+                    plan.head->weightBytes);
         break;
       case BufferKind::Input:
         good = buffer.offset < plan.inputTable.size() && known(buffer.bytes, 0);

@@ -208,8 +208,8 @@ Status Session::run() {
       return TN_ERROR("damaged plan: %s is smaller than its buffer",
                       describeInput(plan, index).c_str());
     // Units do not write to inputs; the ABI has one kind of view.
-    frame.setBase(i, const_cast<char *>(
-                         static_cast<const char *>(inputs[index].data)));
+    frame.setBase(
+        i, const_cast<char *>(static_cast<const char *>(inputs[index].data)));
   }
   times.clear();
   began = now();
@@ -270,9 +270,9 @@ void Session::launch(size_t index, unsigned thread) {
   const Launch &launch = plan.launches()[index];
   const tn_view *views = frame.viewsOf(index);
   if (launch.kind == LaunchKind::Kernel) {
-    tn_args args = {views,       frame.paramsOf(index), frame.scratchOf(index),
-                    teamBarrier, team.get(),            int32_t(thread),
-                    int32_t(threads())};
+    tn_args args = {
+        views,      frame.paramsOf(index), frame.scratchOf(index), teamBarrier,
+        team.get(), int32_t(thread),       int32_t(threads())};
     theModel.form().units[launch.unit](&args);
   } else if (launch.kind == LaunchKind::WriteExprs && thread == 0) {
     const View &view = plan.views()[plan.run(launch.views, 1)[0]];
@@ -297,9 +297,9 @@ Status Session::bindFromData(size_t index) {
     return TN_ERROR("damaged plan: launch %zu binds more than there is", index);
   const uint8_t *data = reinterpret_cast<const uint8_t *>(view.data);
   auto ids = plan.run(launch.params, launch.numParams);
-  std::string where = format(
-      "%s: a size computed from the data is ",
-      printable(std::string(plan.string(launch.location))).c_str());
+  std::string where =
+      format("%s: a size computed from the data is ",
+             printable(std::string(plan.string(launch.location))).c_str());
   for (size_t i = 0; i < ids.size(); ++i) {
     int64_t value = described.dtype == DType::I64
                         ? readAs<int64_t>(data + 8 * i)

@@ -11,17 +11,22 @@
 #include <climits>
 #include <cstring>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 namespace tenon::rt {
 namespace {
 
-/// About 50 microseconds on processors where a pause takes 140 cycles: longer
-/// than a launch's imbalance, shorter than anybody notices.
-constexpr uint32_t patientSpins = 1000;
+/// Some 100 microseconds, as a pause takes about 50 ns: longer than most
+/// launches' imbalance, for waking a sleeper costs more than that on a virtual
+/// machine, and shorter than anybody notices.
+constexpr uint32_t patientSpins = 2000;
 /// When threads outnumber CPUs the one waited for may need this very CPU.
 constexpr uint32_t hastySpins = 20;
+/// Other programs may have left the team a single CPU: after so many spins the
+/// others get a chance to run on it.
+constexpr uint32_t spinsPerYield = 250;
 
 void pauseCpu() {
 #ifdef __x86_64__
@@ -46,10 +51,13 @@ void Gate::open() {
 }
 
 void Gate::await(uint32_t seen, uint32_t spins) {
-  for (uint32_t i = 0; i < spins; ++i) {
+  for (uint32_t i = 1; i <= spins; ++i) {
     if (word.load(std::memory_order_acquire) != seen)
       return;
-    pauseCpu();
+    if (i % spinsPerYield == 0)
+      sched_yield();
+    else
+      pauseCpu();
   }
   sleepers.fetch_add(1, std::memory_order_seq_cst);
   while (word.load(std::memory_order_seq_cst) == seen)

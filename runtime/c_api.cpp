@@ -111,14 +111,14 @@ const char *tenon_session_error(const tenon_session *session) {
 
 int tenon_set_input(tenon_session *session, const char *name, tenon_dtype dtype,
                     const int64_t *shape, uint32_t rank, const void *data) {
-  return report(session, session->session->setInput(
-                             name, DType(dtype), {shape, rank}, data));
+  return report(session, session->session->setInput(name, DType(dtype),
+                                                    {shape, rank}, data));
 }
 
 int tenon_set_input_at(tenon_session *session, size_t index, tenon_dtype dtype,
                        const int64_t *shape, uint32_t rank, const void *data) {
-  return report(session, session->session->setInput(
-                             index, DType(dtype), {shape, rank}, data));
+  return report(session, session->session->setInput(index, DType(dtype),
+                                                    {shape, rank}, data));
 }
 
 int tenon_set_output_at(tenon_session *session, size_t index, void *data,

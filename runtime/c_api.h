@@ -77,7 +77,8 @@ typedef struct tenon_tensor {
 
 /** Opens the model in this library; null on failure, see tenon_open_error(). */
 TENON_API tenon_model *tenon_open(void);
-/** Why the last tenon_open() or tenon_session_create() of this thread failed. */
+/** Why the last tenon_open() or tenon_session_create() of this thread failed.
+ */
 TENON_API const char *tenon_open_error(void);
 /** Close its sessions first. */
 TENON_API void tenon_close(tenon_model *model);

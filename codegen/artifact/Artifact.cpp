@@ -13,12 +13,12 @@
 #include "codegen/toolchain/Parallel.h"
 #include "codegen/toolchain/Resources.h"
 #include "ir/support/Diag.h"
-#include "llvm/ADT/ScopeExit.h"
+#include "runtime/Payload.h"
+#include "runtime/support/Checksum.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
-#include "runtime/Payload.h"
-#include "runtime/support/Checksum.h"
 #include <chrono>
 
 namespace tenon::codegen {
@@ -38,8 +38,7 @@ public:
   }
 
 private:
-  std::chrono::steady_clock::time_point last =
-      std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last = std::chrono::steady_clock::now();
 };
 
 /// Only the C interface is visible: two models in one process must not meet.
@@ -73,15 +72,13 @@ llvm::Error linkArtifact(const HostCxx &compiler, const Objects &objects,
     // The archive's C interface is what nobody refers to yet.
     arguments.insert(arguments.end(),
                      {"-shared", "-Wl,-u,tenon_open",
-                      "-Wl,--version-script=" + script,
-                      "-Wl,-Bsymbolic"});
+                      "-Wl,--version-script=" + script, "-Wl,-Bsymbolic"});
   } else {
     arguments.push_back("-pie");
   }
-  arguments.insert(arguments.end(),
-                   {archive, "-pthread", "-ldl", "-Wl,--gc-sections",
-                    "-Wl,--strip-debug", "-Wl,--build-id=none",
-                    "-static-libgcc"});
+  arguments.insert(arguments.end(), {archive, "-pthread", "-ldl",
+                                     "-Wl,--gc-sections", "-Wl,--strip-debug",
+                                     "-Wl,--build-id=none", "-static-libgcc"});
   llvm::StringRef sanitizers = TENON_RUNTIME_SANITIZE;
   if (!sanitizers.empty())
     arguments.push_back(("-fsanitize=" + sanitizers).str());
@@ -121,8 +118,8 @@ llvm::Error appendPayload(ElfPayload &file, const kernel::Program &program,
   auto write = [&](uint64_t offset, llvm::ArrayRef<uint8_t> bytes) {
     return file.write(weightsAt + offset, bytes);
   };
-  if (llvm::Error error = storeWeights(program.weights, plan.weightOffsets,
-                                       jobs, write))
+  if (llvm::Error error =
+          storeWeights(program.weights, plan.weightOffsets, jobs, write))
     return error;
   // Of what lies in the file, whoever wrote it.
   auto stored =
@@ -163,10 +160,29 @@ private:
   TemporaryBeside() = default;
 };
 
-std::string manifestText(const ArtifactOptions &options, uint64_t codeBytes) {
+/// Bytes of machine code that each CPU form costs.
+llvm::json::Object formSizes(llvm::ArrayRef<Source> sources,
+                             const Objects &objects) {
+  llvm::json::Object sizes;
+  for (const auto &[source, file] : llvm::zip_equal(sources, objects.files)) {
+    if (!source.form)
+      continue;
+    if (auto object = ElfPayload::open(file)) {
+      int64_t before = sizes.getInteger(source.form->name).value_or(0);
+      sizes[source.form->name] = before + int64_t(object->codeBytes());
+    } else {
+      llvm::consumeError(object.takeError());
+    }
+  }
+  return sizes;
+}
+
+std::string manifestText(const ArtifactOptions &options, uint64_t codeBytes,
+                         llvm::json::Object forms) {
   llvm::json::Object manifest = options.manifest;
   manifest["tenon"] = TENON_VERSION;
   manifest["code_bytes"] = int64_t(codeBytes);
+  manifest["form_bytes"] = std::move(forms);
   std::string text;
   llvm::raw_string_ostream os(text);
   os << llvm::json::Value(std::move(manifest));
@@ -194,20 +210,20 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
   report.numSources = sources.size();
   report.compiled = objects->compiled;
   report.compileSeconds = watch.lap();
-  if (llvm::Error error = linkArtifact(*compiler, *objects, options.kind,
-                                       temporary->path))
+  if (llvm::Error error =
+          linkArtifact(*compiler, *objects, options.kind, temporary->path))
     return error;
   report.linkSeconds = watch.lap();
   auto file = ElfPayload::open(temporary->path);
   if (!file)
     return file.takeError();
   report.codeBytes = file->codeBytes();
-  auto plan = writePlan(program, manifestText(options, report.codeBytes));
+  auto plan = writePlan(program, manifestText(options, report.codeBytes,
+                                              formSizes(sources, *objects)));
   if (!plan)
     return plan.takeError();
-  if (llvm::Error error =
-          appendPayload(*file, program, *plan, options.golden,
-                        hostJobs(options.toolchain.jobs)))
+  if (llvm::Error error = appendPayload(*file, program, *plan, options.golden,
+                                        hostJobs(options.toolchain.jobs)))
     return error;
   report.fileBytes = file->fileBytes();
   report.weightBytes = plan->weightBytes;

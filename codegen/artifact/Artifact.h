@@ -14,8 +14,8 @@
 
 #include "codegen/Codegen.h"
 #include "codegen/toolchain/HostCxx.h"
-#include "llvm/Support/JSON.h"
 #include "runtime/Model.h"
+#include "llvm/Support/JSON.h"
 #include <memory>
 #include <optional>
 

@@ -22,8 +22,8 @@ using namespace llvm::ELF;
 
 ElfPayload::ElfPayload(ElfPayload &&other) noexcept
     : path(std::move(other.path)), fd(std::exchange(other.fd, -1)),
-      end(other.end), header(other.header),
-      sections(std::move(other.sections)), names(std::move(other.names)) {}
+      end(other.end), header(other.header), sections(std::move(other.sections)),
+      names(std::move(other.names)) {}
 
 ElfPayload::~ElfPayload() {
   if (fd >= 0)
@@ -49,8 +49,7 @@ llvm::Error ElfPayload::damaged() const {
                    path);
 }
 
-llvm::Error ElfPayload::readAt(uint64_t offset, void *to,
-                               uint64_t size) const {
+llvm::Error ElfPayload::readAt(uint64_t offset, void *to, uint64_t size) const {
   if (pread(fd, to, size, off_t(offset)) != ssize_t(size))
     return damaged();
   return llvm::Error::success();
@@ -66,9 +65,8 @@ llvm::Error ElfPayload::readTables() {
       header.e_shstrndx >= header.e_shnum)
     return damaged();
   sections.resize(header.e_shnum);
-  if (llvm::Error error =
-          readAt(header.e_shoff, sections.data(),
-                 sections.size() * sizeof(Elf64_Shdr)))
+  if (llvm::Error error = readAt(header.e_shoff, sections.data(),
+                                 sections.size() * sizeof(Elf64_Shdr)))
     return error;
   const Elf64_Shdr &strings = sections[header.e_shstrndx];
   if (strings.sh_size > end)
@@ -115,9 +113,8 @@ llvm::Error ElfPayload::write(uint64_t offset,
 
 llvm::Error ElfPayload::finish() {
   auto bytesOf = [](const auto &records) {
-    return llvm::ArrayRef(
-        reinterpret_cast<const uint8_t *>(records.data()),
-        records.size() * sizeof(records[0]));
+    return llvm::ArrayRef(reinterpret_cast<const uint8_t *>(records.data()),
+                          records.size() * sizeof(records[0]));
   };
   Elf64_Shdr &strings = sections[header.e_shstrndx];
   strings.sh_offset = end;
@@ -129,8 +126,7 @@ llvm::Error ElfPayload::finish() {
     return error;
   if (llvm::Error error = write(header.e_shoff, bytesOf(sections)))
     return error;
-  return write(0, {reinterpret_cast<const uint8_t *>(&header),
-                   sizeof(header)});
+  return write(0, {reinterpret_cast<const uint8_t *>(&header), sizeof(header)});
 }
 
 } // namespace tenon::codegen

@@ -8,10 +8,10 @@
 
 #include "codegen/toolchain/Resources.h"
 #include "ir/support/Diag.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 #include "runtime/format/DType.h"
 #include "runtime/support/File.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace tenon::codegen {
 

@@ -34,10 +34,10 @@ LoadedUnits::compile(llvm::ArrayRef<Source> sources,
   units->handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!units->handle)
     return userError("cannot load the compiled units: {0}", dlerror());
-  auto forms = static_cast<const tn_form *const *>(
-      dlsym(units->handle, "tenon_forms"));
-  auto count = static_cast<const uint32_t *>(
-      dlsym(units->handle, "tenon_num_forms"));
+  auto forms =
+      static_cast<const tn_form *const *>(dlsym(units->handle, "tenon_forms"));
+  auto count =
+      static_cast<const uint32_t *>(dlsym(units->handle, "tenon_num_forms"));
   if (!forms || !count)
     return userError("the compiled units have no table of forms");
   units->allForms = {*forms, *count};
@@ -68,13 +68,13 @@ LoadedProgram::create(const kernel::Program &program,
     return userError("not enough memory for {0} bytes of weights",
                      image->weightBytes);
   std::memcpy(out->plan.get(), image->bytes.data(), image->bytes.size());
-  if (llvm::Error error = storeWeights(
-          program.weights, image->weightOffsets, hostJobs(0),
-          [&](uint64_t offset, llvm::ArrayRef<uint8_t> bytes) {
-            std::memcpy(out->weights.get() + offset, bytes.data(),
-                        bytes.size());
-            return llvm::Error::success();
-          }))
+  if (llvm::Error error =
+          storeWeights(program.weights, image->weightOffsets, hostJobs(0),
+                       [&](uint64_t offset, llvm::ArrayRef<uint8_t> bytes) {
+                         std::memcpy(out->weights.get() + offset, bytes.data(),
+                                     bytes.size());
+                         return llvm::Error::success();
+                       }))
     return error;
   auto plan = rt::Plan::load({out->plan.get(), image->bytes.size()});
   if (!plan.ok())

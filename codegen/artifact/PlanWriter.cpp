@@ -109,8 +109,8 @@ private:
     rt::ExprId sum = builder.constant(0);
     for (const Dim::Term &term : dim.terms()) {
       bool subtract = term.coefficient < 0 && term.coefficient != INT64_MIN;
-      rt::ExprId product = builder.constant(
-          subtract ? -term.coefficient : term.coefficient);
+      rt::ExprId product =
+          builder.constant(subtract ? -term.coefficient : term.coefficient);
       for (const Dim::Atom *factor : term.atoms)
         product = builder.apply(rt::ExprOp::Mul, product, atom(*factor));
       sum = builder.apply(subtract ? rt::ExprOp::Sub : rt::ExprOp::Add, sum,
@@ -169,17 +169,16 @@ private:
     std::vector<uint64_t> out;
     for (const kernel::Weight &weight : program.weights) {
       out.push_back(image.weightBytes);
-      image.weightBytes = llvm::alignTo(image.weightBytes + weight.bytes,
-                                        rt::bufferAlignment);
+      image.weightBytes =
+          llvm::alignTo(image.weightBytes + weight.bytes, rt::bufferAlignment);
     }
     return out;
   }
 
   uint32_t view(const kernel::View &view) {
-    rt::View out = {view.buffer,        dtype(view.element),
-                    uint8_t(view.rank()), 0,
-                    expr(view.offset),  dimRun(view.shape),
-                    dimRun(view.strides)};
+    rt::View out = {
+        view.buffer,       dtype(view.element), uint8_t(view.rank()), 0,
+        expr(view.offset), dimRun(view.shape),  dimRun(view.strides)};
     auto [found, added] = views.try_emplace(
         std::make_tuple(out.buffer, unsigned(out.dtype), unsigned(out.rank),
                         out.offset, out.shape, out.strides),
@@ -281,9 +280,9 @@ private:
   bool overflowed = false;
   llvm::StringMap<uint32_t> symbols;
   std::unordered_map<Dim, rt::ExprId, DimHash> exprs;
-  std::map<std::tuple<uint32_t, unsigned, unsigned, uint32_t, uint32_t,
-                      uint32_t>,
-           uint32_t>
+  std::map<
+      std::tuple<uint32_t, unsigned, unsigned, uint32_t, uint32_t, uint32_t>,
+      uint32_t>
       views;
   std::vector<uint32_t> inputBuffers, outputBuffers;
 };

@@ -70,8 +70,8 @@ llvm::Expected<WorkFolder> WorkFolder::create(llvm::StringRef parent) {
   std::error_code failed = fs::create_directories(parent);
   llvm::SmallString<128> made;
   if (!failed)
-    failed = fs::createUniqueDirectory(joined(parent, workPrefix.drop_back()),
-                                       made);
+    failed =
+        fs::createUniqueDirectory(joined(parent, workPrefix.drop_back()), made);
   if (failed)
     return userError("{0}: cannot make a folder: {1}", parent,
                      failed.message());
@@ -159,8 +159,7 @@ void Cache::prune(uint64_t limit) const {
   }
   std::vector<Entry> entries;
   uint64_t total = 0;
-  for (fs::recursive_directory_iterator
-           at(joined(folder, "objects"), failed),
+  for (fs::recursive_directory_iterator at(joined(folder, "objects"), failed),
        end;
        at != end && !failed; at.increment(failed)) {
     auto status = at->status();
@@ -172,9 +171,8 @@ void Cache::prune(uint64_t limit) const {
   }
   if (total <= limit)
     return;
-  llvm::sort(entries, [](const Entry &a, const Entry &b) {
-    return a.used < b.used;
-  });
+  llvm::sort(entries,
+             [](const Entry &a, const Entry &b) { return a.used < b.used; });
   // Down to three quarters, so that not every compilation prunes.
   for (const Entry &entry : entries) {
     if (total <= limit / 4 * 3)

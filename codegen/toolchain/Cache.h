@@ -33,10 +33,10 @@ private:
 };
 
 /// Object files by the hash of all that went into them. Lives in
-/// $TENON_CACHE_DIR, or $XDG_CACHE_HOME/tenon, or ~/.cache/tenon. Entries appear
-/// at once and complete, so any number of processes may use it together; the
-/// oldest go when it grows beyond 1 GB. When the folder cannot be written to,
-/// there is no cache and nothing fails.
+/// $TENON_CACHE_DIR, or $XDG_CACHE_HOME/tenon, or ~/.cache/tenon. Entries
+/// appear at once and complete, so any number of processes may use it together;
+/// the oldest go when it grows beyond 1 GB. When the folder cannot be written
+/// to, there is no cache and nothing fails.
 class Cache {
 public:
   /// \p folder empty: as above.

@@ -24,11 +24,18 @@ namespace {
 
 /// Flags of every unit. Kernels do their own vectorising and rounding; what may
 /// be contracted is said by the form's flags and the headers.
-constexpr llvm::StringLiteral unitFlags[] = {
-    "-std=c++20",      "-O3",        "-fPIC",
-    "-fno-exceptions", "-fno-rtti",  "-fno-math-errno",
-    "-fno-trapping-math", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
-    "-ffunction-sections", "-g0", "-w"};
+constexpr llvm::StringLiteral unitFlags[] = {"-std=c++20",
+                                             "-O3",
+                                             "-fPIC",
+                                             "-fno-exceptions",
+                                             "-fno-rtti",
+                                             "-fno-math-errno",
+                                             "-fno-trapping-math",
+                                             "-fno-stack-protector",
+                                             "-fno-asynchronous-unwind-tables",
+                                             "-ffunction-sections",
+                                             "-g0",
+                                             "-w"};
 
 llvm::Error writeFile(llvm::StringRef path, llvm::StringRef text) {
   std::error_code failed;
@@ -108,22 +115,21 @@ llvm::Expected<HostCxx> HostCxx::find() {
         status.getLastModificationTime().time_since_epoch().count());
     return found;
   }
-  return userError("no C++ compiler found (tried {0}): install g++ or clang, or "
-                   "set CXX",
-                   tried);
+  return userError(
+      "no C++ compiler found (tried {0}): install g++ or clang, or "
+      "set CXX",
+      tried);
 }
 
 llvm::Error HostCxx::run(llvm::ArrayRef<std::string> arguments,
-                         llvm::StringRef what,
-                         const WorkFolder &folder) const {
+                         llvm::StringRef what, const WorkFolder &folder) const {
   llvm::SmallVector<llvm::StringRef, 32> all = {program};
   all.append(leading.begin(), leading.end());
   all.append(arguments.begin(), arguments.end());
   std::string log = folder.file((what + ".log").str());
   llvm::sys::fs::remove(log); // redirecting does not cut a file off
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""),
-                                                llvm::StringRef(log),
-                                                llvm::StringRef(log)};
+  std::optional<llvm::StringRef> redirects[] = {
+      llvm::StringRef(""), llvm::StringRef(log), llvm::StringRef(log)};
   std::string problem;
   int code = llvm::sys::ExecuteAndWait(program, all, std::nullopt, redirects, 0,
                                        0, &problem);
@@ -199,8 +205,7 @@ HostCxx::compile(llvm::ArrayRef<Source> sources,
 }
 
 llvm::Error HostCxx::link(llvm::ArrayRef<std::string> arguments,
-                          llvm::StringRef out,
-                          const WorkFolder &folder) const {
+                          llvm::StringRef out, const WorkFolder &folder) const {
   std::vector<std::string> all(arguments.begin(), arguments.end());
   all.insert(all.end(), {"-o", out.str()});
   return run(all, "the link", folder);

@@ -16,7 +16,7 @@ namespace tenon::codegen {
 
 /// How units are compiled.
 struct ToolchainOptions {
-  unsigned jobs = 0; ///< compilers at the same time; 0: one for each CPU
+  unsigned jobs = 0;       ///< compilers at the same time; 0: one for each CPU
   std::string cacheFolder; ///< empty: the default; see Cache
   /// When not empty: a folder to leave the sources and headers in, made if need
   /// be, where `c++ -I DIR` compiles them by hand.
@@ -50,8 +50,8 @@ public:
 
 private:
   HostCxx() = default;
-  llvm::Error run(llvm::ArrayRef<std::string> arguments,
-                  llvm::StringRef what, const WorkFolder &folder) const;
+  llvm::Error run(llvm::ArrayRef<std::string> arguments, llvm::StringRef what,
+                  const WorkFolder &folder) const;
 
   std::string program;
   std::vector<std::string> leading; ///< arguments that $CXX brings

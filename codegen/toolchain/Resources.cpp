@@ -49,8 +49,8 @@ llvm::Error writeHeaders(llvm::StringRef folder) {
   for (const Resource &resource : headerResources()) {
     llvm::SmallString<128> path(folder);
     llvm::sys::path::append(path, resource.path);
-    std::error_code failed = llvm::sys::fs::create_directories(
-        llvm::sys::path::parent_path(path));
+    std::error_code failed =
+        llvm::sys::fs::create_directories(llvm::sys::path::parent_path(path));
     if (!failed) {
       llvm::raw_fd_ostream os(path, failed);
       if (!failed) {

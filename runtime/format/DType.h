@@ -32,7 +32,8 @@ inline constexpr DTypeInfo dtypeInfos[] = {
     {"f8e4m3fnuz", 8, "V1"}, {"f8e5m2", 8, "V1"}, {"f8e5m2fnuz", 8, "V1"},
     {"f8e8m0", 8, "V1"},     {"f4e2m1", 4, ""},
 };
-inline constexpr unsigned numDTypes = sizeof(dtypeInfos) / sizeof(dtypeInfos[0]);
+inline constexpr unsigned numDTypes =
+    sizeof(dtypeInfos) / sizeof(dtypeInfos[0]);
 
 inline constexpr bool isDType(DType type) { return unsigned(type) < numDTypes; }
 inline constexpr const DTypeInfo &dtypeInfo(DType type) {

@@ -39,8 +39,8 @@ Status startSession(Runner &runner, const Options &options) {
   auto form = chooseForm(forms(), cpuFeatures(), options.cpu);
   if (!form.ok())
     return form.status();
-  auto model = Model::create(runner.payload.plan(), runner.payload.weights(),
-                             **form);
+  auto model =
+      Model::create(runner.payload.plan(), runner.payload.weights(), **form);
   if (!model.ok())
     return model.status();
   runner.model = std::move(*model);
@@ -61,9 +61,9 @@ Status readInputs(Runner &runner, const std::string &path) {
     return TN_ERROR("%s: %s", path.c_str(), status.message().c_str());
   // Bind once here, so that wrong sizes are reported with the file's name.
   status = runner.session->bind();
-  return status.ok() ? status
-                     : TN_ERROR("%s: %s", path.c_str(),
-                                status.message().c_str());
+  return status.ok()
+             ? status
+             : TN_ERROR("%s: %s", path.c_str(), status.message().c_str());
 }
 
 void printPeak(const Session &session) {
@@ -91,8 +91,8 @@ Status info(Runner &runner, const Options &options) {
   ArtifactFacts facts = {runner.payload.fileBytes(), forms(),
                          form.ok() ? *form : nullptr};
   const Plan &plan = runner.payload.plan();
-  std::string text = options.json ? infoJson(plan, facts)
-                                  : infoText(plan, facts);
+  std::string text =
+      options.json ? infoJson(plan, facts) : infoText(plan, facts);
   std::fputs(text.c_str(), stdout);
   return {};
 }
@@ -112,8 +112,10 @@ Status run(Runner &runner, const Options &options) {
   std::vector<NpyView> outputs;
   for (size_t i = 0; i < plan.outputs().size(); ++i) {
     const OutputValue &value = session.output(i);
-    outputs.push_back({plan.string(plan.outputs()[i].name), value.dtype,
-                       {value.shape.begin(), value.shape.end()}, value.data});
+    outputs.push_back({plan.string(plan.outputs()[i].name),
+                       value.dtype,
+                       {value.shape.begin(), value.shape.end()},
+                       value.data});
   }
   if (Status status = writeNpzFile(options.outputs, outputs); !status.ok())
     return status;

@@ -41,11 +41,11 @@ struct Flag {
   bool takesValue;
 };
 constexpr Flag flags[] = {
-    {"--info", false},    {"--run", false},     {"--bench", false},
-    {"--selftest", false}, {"--help", false},   {"-h", false},
-    {"--json", false},    {"--inputs", true},   {"--outputs", true},
-    {"--profile", true},  {"--cpu", true},      {"--threads", true},
-    {"--seconds", true},  {"--pages", true}};
+    {"--info", false},     {"--run", false},   {"--bench", false},
+    {"--selftest", false}, {"--help", false},  {"-h", false},
+    {"--json", false},     {"--inputs", true}, {"--outputs", true},
+    {"--profile", true},   {"--cpu", true},    {"--threads", true},
+    {"--seconds", true},   {"--pages", true}};
 
 const Flag *findFlag(const std::string &name) {
   for (const Flag &flag : flags)

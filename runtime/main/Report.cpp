@@ -40,15 +40,20 @@ std::string portsText(const Plan &plan, const char *title,
 }
 
 std::string portsJson(const Plan &plan, std::span<const Port> ports) {
-  return "[" + join(ports, ", ", [&](const Port &port) {
-           auto dims = plan.run(port.shape, port.rank);
-           return "{\"name\": " + jsonString(plan.string(port.name)) +
-                  ", \"dtype\": \"" + dtypeInfo(port.dtype).name +
-                  "\", \"shape\": [" +
-                  join(dims, ", ",
-                       [&](ExprId id) { return jsonString(plan.text(id)); }) +
-                  "]}";
-         }) + "]";
+  return "[" +
+         join(ports, ", ",
+              [&](const Port &port) {
+                auto dims = plan.run(port.shape, port.rank);
+                return "{\"name\": " + jsonString(plan.string(port.name)) +
+                       ", \"dtype\": \"" + dtypeInfo(port.dtype).name +
+                       "\", \"shape\": [" +
+                       join(dims, ", ",
+                            [&](ExprId id) {
+                              return jsonString(plan.text(id));
+                            }) +
+                       "]}";
+              }) +
+         "]";
 }
 
 double percentile(const std::vector<double> &sorted, double share) {
@@ -100,15 +105,15 @@ std::string infoText(const Plan &plan, const ArtifactFacts &facts) {
   std::string out = portsText(plan, "input", plan.inputs()) +
                     portsText(plan, "output", plan.outputs());
   for (const Symbol &symbol : plan.symbols())
-    out += format("%-10s %s\n", "dimension",
-                  describeSymbol(plan, symbol).c_str());
+    out +=
+        format("%-10s %s\n", "dimension", describeSymbol(plan, symbol).c_str());
   out += format("%-10s %s in %zu tensors\n", "weights",
                 describeBytes(double(head.weightBytes)).c_str(),
                 plan.weights().size());
-  out += format("%-10s %s, %s over its weights\n", "artifact",
-                describeBytes(double(facts.fileBytes)).c_str(),
-                describeBytes(double(facts.fileBytes - head.weightBytes))
-                    .c_str());
+  out +=
+      format("%-10s %s, %s over its weights\n", "artifact",
+             describeBytes(double(facts.fileBytes)).c_str(),
+             describeBytes(double(facts.fileBytes - head.weightBytes)).c_str());
   out += format("%-10s %s\n", "memory", plan.string(head.peakFormula));
   out += format("%-10s %zu launches of %u kernels\n", "plan",
                 plan.launches().size(), head.numUnits);
@@ -130,8 +135,8 @@ std::string infoJson(const Plan &plan, const ArtifactFacts &facts) {
            "}";
   });
   std::string forms = join(facts.forms, ", ", [&](const tn_form &form) {
-    return "{\"name\": " + jsonString(form.name) + ", \"used\": " +
-           (&form == facts.chosen ? "true" : "false") + "}";
+    return "{\"name\": " + jsonString(form.name) +
+           ", \"used\": " + (&form == facts.chosen ? "true" : "false") + "}";
   });
   std::string manifest = plan.string(head.manifest);
   return "{\"inputs\": " + portsJson(plan, plan.inputs()) +
@@ -153,10 +158,10 @@ std::string benchText(BenchResult result) {
   double mid = median(result.times);
   return format("median %.3f ms, min %.3f ms, p90 %.3f ms, p99 %.3f ms over "
                 "%zu runs\n%u threads, CPU form %s, %.1f GFLOP/s, %.1f GB/s\n",
-                mid, percentile(result.times, 0),
-                percentile(result.times, 0.9), percentile(result.times, 0.99),
-                result.times.size(), result.threads, result.form.c_str(),
-                giga(result.flops, mid), giga(result.bytes, mid));
+                mid, percentile(result.times, 0), percentile(result.times, 0.9),
+                percentile(result.times, 0.99), result.times.size(),
+                result.threads, result.form.c_str(), giga(result.flops, mid),
+                giga(result.bytes, mid));
 }
 
 std::string benchJson(BenchResult result) {
@@ -194,8 +199,8 @@ std::string traceJson(const Session &session) {
                   "{\"kernel\": %s, \"launch\": %u}},\n",
                   jsonString(plan.string(launch.location)).c_str(),
                   jsonString(plan.string(launch.kernel)).c_str(),
-                  double(time.begin) / 1e3,
-                  double(time.end - time.begin) / 1e3, time.thread + 1,
+                  double(time.begin) / 1e3, double(time.end - time.begin) / 1e3,
+                  time.thread + 1,
                   jsonString(plan.string(launch.kernel)).c_str(), time.launch);
   }
   // JSON has no comma before the end; this event closes the list.

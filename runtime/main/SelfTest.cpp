@@ -55,8 +55,8 @@ double differenceOf(const OutputValue &found, const NpyArray &expected,
 
 Status setInputs(Session &session, std::span<const NpyArray> arrays) {
   const Plan &plan = session.model().plan();
-  bool unnamed = plan.inputs().size() == 1 && arrays.size() == 1 &&
-                 arrays[0].name.empty();
+  bool unnamed =
+      plan.inputs().size() == 1 && arrays.size() == 1 && arrays[0].name.empty();
   for (const NpyArray &array : arrays) {
     // Raw bytes take the type that the model expects, if the size is right.
     DType dtype = array.dtype;
@@ -94,8 +94,8 @@ Result<double> compareGolden(Session &session, Bytes golden) {
     if (!array)
       return TN_ERROR("stored answers: no input '%s'", printable(name).c_str());
     Status status = session.setInput(
-        name, array->fits(port.dtype) ? port.dtype : array->dtype,
-        array->shape, array->data.get());
+        name, array->fits(port.dtype) ? port.dtype : array->dtype, array->shape,
+        array->data.get());
     if (!status.ok())
       return status;
   }
@@ -109,12 +109,11 @@ Result<double> compareGolden(Session &session, Bytes golden) {
     if (!expected || !expected->fits(found.dtype) ||
         !std::equal(found.shape.begin(), found.shape.end(),
                     expected->shape.begin(), expected->shape.end()))
-      return TN_ERROR("output '%s': found %s, expected %s",
-                      printable(name).c_str(),
-                      describeType(found.dtype, found.shape).c_str(),
-                      expected ? describeType(expected->dtype, expected->shape)
-                                     .c_str()
-                               : "none");
+      return TN_ERROR(
+          "output '%s': found %s, expected %s", printable(name).c_str(),
+          describeType(found.dtype, found.shape).c_str(),
+          expected ? describeType(expected->dtype, expected->shape).c_str()
+                   : "none");
     double delta = differenceOf(found, *expected, tolerance);
     if (std::isinf(delta))
       return TN_ERROR("output '%s' differs from the stored answer by more than "

@@ -33,7 +33,8 @@ uint64_t mergeLane(uint64_t hash, uint64_t lane) {
 /// Folds in the last bytes, fewer than 32, and scrambles.
 uint64_t finish(uint64_t hash, const uint8_t *at, size_t left) {
   for (; left >= 8; at += 8, left -= 8)
-    hash = rotate(hash ^ mixLane(0, readAs<uint64_t>(at)), 27) * prime1 + prime4;
+    hash =
+        rotate(hash ^ mixLane(0, readAs<uint64_t>(at)), 27) * prime1 + prime4;
   if (left >= 4) {
     hash = rotate(hash ^ readAs<uint32_t>(at) * prime1, 23) * prime2 + prime3;
     at += 4, left -= 4;

@@ -88,11 +88,10 @@ Result<MappedFile> MappedFile::map(int fd, uint64_t offset, uint64_t size,
   file.length = size + lead;
   if (huge)
     file.length = (size + hugePage - 1) / hugePage * hugePage;
-  void *base =
-      huge ? mmap(nullptr, file.length, PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-           : mmap(nullptr, file.length, PROT_READ, MAP_SHARED, fd,
-                  off_t(offset - lead));
+  void *base = huge ? mmap(nullptr, file.length, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                    : mmap(nullptr, file.length, PROT_READ, MAP_SHARED, fd,
+                           off_t(offset - lead));
   if (base == MAP_FAILED)
     return TN_ERROR("cannot map %llu bytes: %s",
                     static_cast<unsigned long long>(size), lastError().c_str());

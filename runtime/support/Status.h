@@ -57,11 +57,11 @@ private:
 };
 
 /// printf into a string; the runtime avoids iostreams for their size.
-std::string format(const char *text, ...)
-    __attribute__((format(printf, 1, 2)));
+std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 
 /// An error whose message is printf-formatted.
-#define TN_ERROR(...) ::tenon::rt::Status::error(::tenon::rt::format(__VA_ARGS__))
+#define TN_ERROR(...)                                                          \
+  ::tenon::rt::Status::error(::tenon::rt::format(__VA_ARGS__))
 
 /// Text from a file, made safe to print: control characters become `?` and
 /// long text is cut.

@@ -56,8 +56,8 @@ Built build(llvm::StringRef forms = "native") {
   out.file = orDie(ir::parse(llvm::MemoryBufferRef(graph, "graph.tn")));
   codegen::TargetOptions options;
   options.forms = orDie(codegen::parseCpuForms(forms));
-  out.program = orDie(codegen::lower(
-      *out.file.module, out.file.module->entry(), options));
+  out.program = orDie(
+      codegen::lower(*out.file.module, out.file.module->entry(), options));
   out.program.inputs[0].name = "a \"name\" */ ../x";
   out.sources = codegen::emitUnits(out.program.units, options);
   return out;
@@ -115,8 +115,8 @@ protected:
     x.resize(size_t(batch) * 48);
     for (size_t i = 0; i < x.size(); ++i)
       x[i] = float(int(i * 37 % 19) - 9) / 20;
-    rt::NpyView view = {"a \"name\" */ ../x", rt::DType::F32, {batch, 48},
-                        x.data()};
+    rt::NpyView view = {
+        "a \"name\" */ ../x", rt::DType::F32, {batch, 48}, x.data()};
     ASSERT_TRUE(rt::writeNpzFile(file("in.npz"), {&view, 1}).ok());
   }
 
@@ -176,10 +176,15 @@ TEST_F(Artifact, RunsAndSurvivesStripAndCopy) {
   EXPECT_EQ(info->getAsObject()->getInteger("weight_bytes"),
             int64_t(report.weightBytes));
 
-  ASSERT_EQ(run({file("copy"), "--bench", "--json", "--seconds=0.05",
-                 "--threads=2", "--inputs", file("in.npz"),
-                 "--profile=" + file("trace.json")}),
-            0)
+  const auto *forms =
+      info->getAsObject()->getObject("manifest")->getObject("form_bytes");
+  ASSERT_TRUE(forms);
+  EXPECT_EQ(forms->size(), 1u);
+
+  ASSERT_EQ(
+      run({file("copy"), "--bench", "--json", "--seconds=0.05", "--threads=2",
+           "--inputs", file("in.npz"), "--profile=" + file("trace.json")}),
+      0)
       << text("err");
   auto bench = llvm::json::parse(text("out"));
   ASSERT_TRUE(bool(bench)) << llvm::toString(bench.takeError());
@@ -221,9 +226,11 @@ TEST_F(Artifact, ExplainsWhatIsWrong) {
     std::string err = text("err");
     return err.substr(err.find("error: "));
   };
-  EXPECT_EQ(message({}), "error: no command: expected --info, --run, --bench or "
-                         "--selftest; see --help\n");
-  EXPECT_EQ(message({"--rum"}), "error: unknown argument '--rum'; see --help\n");
+  EXPECT_EQ(message({}),
+            "error: no command: expected --info, --run, --bench or "
+            "--selftest; see --help\n");
+  EXPECT_EQ(message({"--rum"}),
+            "error: unknown argument '--rum'; see --help\n");
   EXPECT_EQ(message({"--run"}), "error: --run needs --inputs=FILE.npz and "
                                 "--outputs=FILE.npz\n");
   EXPECT_EQ(message({"--bench", "--inputs=x", "--threads=0"}),
@@ -234,16 +241,17 @@ TEST_F(Artifact, ExplainsWhatIsWrong) {
   EXPECT_NE(message({"--bench", "--inputs=" + in, "--cpu=z80"})
                 .find("error: no CPU form 'z80'; there are "),
             std::string::npos);
-  EXPECT_EQ(message({"--run", "--inputs=" + in,
-                     "--outputs=" + file("none/out.npz")}),
-            "error: " + file("none/out.npz") +
-                ": cannot write: No such file or directory\n");
+  EXPECT_EQ(
+      message({"--run", "--inputs=" + in, "--outputs=" + file("none/out.npz")}),
+      "error: " + file("none/out.npz") +
+          ": cannot write: No such file or directory\n");
   float other[1] = {};
   rt::NpyView view = {"b", rt::DType::F32, {1}, other};
   ASSERT_TRUE(rt::writeNpzFile(in, {&view, 1}).ok());
-  EXPECT_EQ(message({"--run", "--inputs=" + in, "--outputs=" + file("o.npz")}),
-            "error: " + in +
-                ": no input 'b'; the model's inputs are 'a \"name\" */ ../x'\n");
+  EXPECT_EQ(
+      message({"--run", "--inputs=" + in, "--outputs=" + file("o.npz")}),
+      "error: " + in +
+          ": no input 'b'; the model's inputs are 'a \"name\" */ ../x'\n");
   EXPECT_FALSE(llvm::sys::fs::exists(file("o.npz")));
 }
 
@@ -262,8 +270,8 @@ TEST_F(Artifact, NoticesDamage) {
   };
   std::string bad = whole;
   bad[size - 9000] ^= 1; // in the weights
-  EXPECT_EQ(damaged(bad), file("bad") +
-                              ": damaged: the weights' checksum differs");
+  EXPECT_EQ(damaged(bad),
+            file("bad") + ": damaged: the weights' checksum differs");
   EXPECT_NE(damaged(whole.substr(0, size / 2)), "");
   EXPECT_EQ(damaged("not ELF"),
             file("bad") + ": not an ELF file for a 64-bit machine");
@@ -274,10 +282,10 @@ TEST_F(Artifact, LeavesNothingWhenTheCompilerFails) {
   built.sources[0].text += "#error of a test\n";
   codegen::ArtifactOptions options;
   options.toolchain.cacheFolder = cache;
-  std::string message = llvm::toString(
-      codegen::buildArtifact(built.program, built.sources, options,
-                             file("model"))
-          .takeError());
+  std::string message =
+      llvm::toString(codegen::buildArtifact(built.program, built.sources,
+                                            options, file("model"))
+                         .takeError());
   EXPECT_NE(message.find("#error of a test"), std::string::npos) << message;
   EXPECT_FALSE(llvm::sys::fs::exists(file("model")));
   std::error_code failed;

@@ -96,8 +96,9 @@ TEST(Plan, ChecksRangesThatTheChecksumCannot) {
             "damaged plan: table of views is out of range");
   EXPECT_EQ(damaged([](Plan &b, PlanHeader &h) { h.version = 2; }),
             "plan has version 2, this runtime reads version 1");
-  EXPECT_EQ(damaged([](Plan &b, PlanHeader &h) { b[h.strings.offset +
-                                                  h.strings.count - 1] = 'x'; }),
+  EXPECT_EQ(damaged([](Plan &b, PlanHeader &h) {
+              b[h.strings.offset + h.strings.count - 1] = 'x';
+            }),
             "damaged plan: table 0: strings do not end");
 }
 

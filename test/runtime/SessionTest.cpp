@@ -87,11 +87,12 @@ TEST_F(Affine, WritesToTheCallersMemory) {
 TEST_F(Affine, ExplainsWhatIsWrongWithInputs) {
   auto one = session(1);
   float x[8] = {};
-  auto message = [&](const char *name, DType dtype,
-                     std::vector<int64_t> shape, const void *data) {
+  auto message = [&](const char *name, DType dtype, std::vector<int64_t> shape,
+                     const void *data) {
     return one->setInput(name, dtype, shape, data).message();
   };
-  EXPECT_EQ(one->run().message(), "input 'x' is not set; expected f32[batch, 4]");
+  EXPECT_EQ(one->run().message(),
+            "input 'x' is not set; expected f32[batch, 4]");
   EXPECT_EQ(message("z", DType::F32, {1, 4}, x),
             "no input 'z'; the model's inputs are 'x'");
   EXPECT_EQ(message("x", DType::I64, {1, 4}, x),
@@ -108,8 +109,9 @@ TEST_F(Affine, ExplainsWhatIsWrongWithInputs) {
   EXPECT_EQ(one->run().message(), "input 'x': dimension 0 is 1001, outside the "
                                   "range 1..1000 of 'batch'");
   EXPECT_EQ(message("x", DType::F32, {0, 4}, nullptr), "");
-  EXPECT_EQ(one->run().message(),
-            "input 'x': dimension 0 is 0, outside the range 1..1000 of 'batch'");
+  EXPECT_EQ(
+      one->run().message(),
+      "input 'x': dimension 0 is 0, outside the range 1..1000 of 'batch'");
   check(*one, 2); // errors leave the session usable
 }
 
@@ -146,8 +148,9 @@ TEST(Session, ChecksTheRangeOfSizesFromData) {
   std::vector<float> x(101, 1.0f);
   int64_t shape[] = {101};
   ASSERT_TRUE(session->setInput(0, DType::F32, shape, x.data()).ok());
-  EXPECT_EQ(session->run().message(), "/node: a size computed from the data is "
-                                      "101, outside the range 0..100 of 'found'");
+  EXPECT_EQ(session->run().message(),
+            "/node: a size computed from the data is "
+            "101, outside the range 0..100 of 'found'");
   int64_t fewer[] = {100};
   ASSERT_TRUE(session->setInput(0, DType::F32, fewer, x.data()).ok());
   EXPECT_TRUE(session->run().ok());
@@ -192,8 +195,7 @@ TEST(Session, CopiesStridedOutputsAndChecksEquations) {
   EXPECT_EQ(std::vector<float>(y, y + 3), (std::vector<float>{5, 4, 3}));
   EXPECT_EQ(set(2, 0, 2), "");
   EXPECT_EQ(session->output(0).bytes, 0u);
-  EXPECT_EQ(set(2, 2, 5),
-            "input 'b': dimension 0 is 5, expected n + m = 4");
+  EXPECT_EQ(set(2, 2, 5), "input 'b': dimension 0 is 5, expected n + m = 4");
   EXPECT_EQ(set(3, 2, 5), "node '/check': sizes differ: n is 3, 2 is 2 "
                           "(n = 3, m = 2)");
 }

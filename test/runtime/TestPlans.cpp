@@ -94,8 +94,7 @@ std::vector<uint8_t> affinePlan() {
   std::vector<ExprId> shape = {batch, four};
   uint32_t x = kit.buffer(BufferKind::Input, 0, bytes);
   uint32_t w = kit.buffer(BufferKind::Weight, 0, kit.constant(16));
-  uint32_t sum =
-      kit.buffer(BufferKind::Arena, kit.constant(0), bytes);
+  uint32_t sum = kit.buffer(BufferKind::Arena, kit.constant(0), bytes);
   uint32_t y = kit.buffer(BufferKind::Output, 0, bytes);
   uint32_t xView = kit.view(x, DType::F32, shape);
   uint32_t wView = kit.view(w, DType::F32, {four});
@@ -136,8 +135,7 @@ std::vector<uint8_t> selectPlan() {
   kit.input("x", DType::F32, {n}, x);
   kit.output("y", DType::F32, {found}, yView);
   kit.output("sizes", DType::I64, {kit.constant(2)}, sizesView);
-  rt::Launch &first =
-      kit.launch(LaunchKind::Kernel, 2, {xView, countView});
+  rt::Launch &first = kit.launch(LaunchKind::Kernel, 2, {xView, countView});
   first.scratchBytes = scratchBytes;
   first.scratchBuffer = scratch;
   kit.launch(LaunchKind::BindSymbols, rt::none, {countView}, {foundSymbol});

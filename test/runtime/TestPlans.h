@@ -51,9 +51,18 @@ struct PlanKit : PlanBuilder {
   rt::Launch &launch(rt::LaunchKind kind, uint32_t unit,
                      std::vector<uint32_t> views,
                      std::vector<uint32_t> params = {}) {
-    launches.push_back({kind, {}, unit, string("kernel"), string("/node"),
-                        run(views), uint32_t(views.size()), run(params),
-                        uint32_t(params.size()), rt::none, rt::none, rt::none,
+    launches.push_back({kind,
+                        {},
+                        unit,
+                        string("kernel"),
+                        string("/node"),
+                        run(views),
+                        uint32_t(views.size()),
+                        run(params),
+                        uint32_t(params.size()),
+                        rt::none,
+                        rt::none,
+                        rt::none,
                         rt::none});
     return launches.back();
   }
