@@ -101,6 +101,38 @@ void copyStrided(const uint8_t *from, uint8_t *to, ArrayRef<int64_t> shape,
   }
 }
 
+/// Copies a matrix of \p rows x \p columns transposed, tile by tile, so that
+/// both sides stay in the cache.
+template <class T>
+void transposeMatrix(const uint8_t *from, uint8_t *to, int64_t rows,
+                     int64_t columns) {
+  constexpr int64_t tile = 32;
+  for (int64_t r = 0; r < rows; r += tile)
+    for (int64_t c = 0; c < columns; c += tile)
+      for (int64_t j = c; j < std::min(c + tile, columns); ++j)
+        for (int64_t i = r; i < std::min(r + tile, rows); ++i)
+          std::memcpy(to + (j * rows + i) * sizeof(T),
+                      from + (i * columns + j) * sizeof(T), sizeof(T));
+}
+
+bool transposeMatrix(const Constant &x, llvm::ArrayRef<int64_t> perm,
+                     uint8_t *to) {
+  if (perm.size() != 2 || perm[0] != 1)
+    return false;
+  const uint8_t *from = x.bytes().data();
+  int64_t rows = x.shape()[0], columns = x.shape()[1];
+  switch (bitWidth(x.element())) {
+  case 16:
+    transposeMatrix<uint16_t>(from, to, rows, columns);
+    return true;
+  case 32:
+    transposeMatrix<uint32_t>(from, to, rows, columns);
+    return true;
+  default:
+    return false;
+  }
+}
+
 ConstantRef foldTranspose(const Op &op, ArrayRef<int64_t> shape) {
   const ConstantRef &x = constantOf(op.operand(0));
   if (!isDense(*x))
@@ -110,7 +142,9 @@ ConstantRef foldTranspose(const Op &op, ArrayRef<int64_t> shape) {
   for (int64_t axis : op.attrs<TransposeAttrs>().perm)
     mine.push_back(strides[axis]);
   Buffer buffer = allocate(x->bytes().size());
-  copyStrided(x->bytes().data(), buffer.bytes.data(), shape, mine, width);
+  if (!transposeMatrix(*x, op.attrs<TransposeAttrs>().perm,
+                       buffer.bytes.data()))
+    copyStrided(x->bytes().data(), buffer.bytes.data(), shape, mine, width);
   return Constant::dense(x->element(), shape, buffer.bytes, buffer.owner,
                          x->name());
 }

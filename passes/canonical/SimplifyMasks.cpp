@@ -24,6 +24,62 @@ using namespace tenon::passes;
 
 namespace {
 
+bool isBoundByInput(const Func &func, llvm::StringRef symbol) {
+  for (unsigned i = 0; i != func.body.numArguments(); ++i)
+    for (Dim dim : func.body.argument(i)->shape())
+      if (dim.symbolName() == symbol)
+        return true;
+  return false;
+}
+
+/// What has to hold for slices in place of a gather to stay inside, which the
+/// gather would have checked itself.
+class Bounds {
+public:
+  /// Finds what \p load asks for; false when it cannot be demanded of a call.
+  bool collect(const IndexExpr *load, ShapeRef shape,
+               const IndexAnalysis &analysis, const Module &module,
+               const Func &func) {
+    if (load->kind != IndexExpr::Load)
+      return true;
+    for (auto [index, size] : llvm::zip(load->indices, load->value->shape())) {
+      if (analysis.atLeast(size - index, 1, shape))
+        continue;
+      std::optional<unsigned> i = IndexAnalysis::asIndex(index);
+      if (!i)
+        return false;
+      Dim extent = shape[*i];
+      std::optional<llvm::StringRef> symbol = extent.symbolName();
+      std::optional<int64_t> limit = size.constant();
+      if (limit && symbol && module.rangeOf(*symbol).high <= *limit)
+        continue;
+      if (limit && symbol && isBoundByInput(func, *symbol))
+        limits.push_back({*symbol, *limit});
+      else if (!limit)
+        equal.push_back({size, extent});
+      else
+        return false;
+    }
+    return true;
+  }
+
+  void demand(Module &module, Func &func, const Location &loc) {
+    for (auto [a, b] : equal)
+      if (llvm::none_of(func.constraints, [a = a, b = b](const auto &c) {
+            return c.a == a && c.b == b;
+          }))
+        func.constraints.push_back({a, b, loc});
+    for (auto [name, limit] : limits)
+      for (Module::Symbol &symbol : module.symbols)
+        if (symbol.name == name)
+          symbol.range.high = std::min(symbol.range.high, limit);
+  }
+
+private:
+  llvm::SmallVector<std::pair<Dim, Dim>, 1> equal;
+  llvm::SmallVector<std::pair<llvm::StringRef, int64_t>, 1> limits;
+};
+
 class SimplifyMasks final : public FuncPass {
 public:
   llvm::Expected<bool> runOnFunc(Module &module, Func &func,
@@ -44,12 +100,16 @@ public:
         assuming.allowAssumptions(assumed);
         expr = assuming.elementOf(result);
       }
+      Bounds bounds;
       if (!isSimpler(*op, expr, analysis) ||
+          (isGather(*op) && !bounds.collect(expr, result->shape(), analysis,
+                                            module, func)) ||
           !context.allow("simplify-masks", *op))
         continue;
       explain(*op, expr, analysis, context);
       for (auto [size, extent] : assumed)
         func.constraints.push_back({size, extent, op->loc});
+      bounds.demand(module, func, op->loc);
       Builder builder = Builder::before(op);
       builder.func = &func;
       Value *value = analysis.materialize(expr, result->shape(), builder);

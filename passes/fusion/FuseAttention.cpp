@@ -28,6 +28,7 @@
 #include "passes/Pass.h"
 #include "passes/analysis/IndexExpr.h"
 #include "passes/fusion/AttentionScores.h"
+#include <cmath>
 
 using namespace tenon;
 using namespace tenon::ir;
@@ -42,6 +43,16 @@ struct Visibility {
   /// A boolean tensor for the rest, or null.
   Value *mask = nullptr;
 };
+
+/// \p scale, as 1 / sqrt(D) if it is one of its spellings in f32: the root of
+/// it squared, the product of halves. So every exporter's attention is the same.
+double usualScale(double scale, Dim headSize) {
+  std::optional<int64_t> size = headSize.constant();
+  if (!size || *size <= 0)
+    return scale;
+  double usual = 1 / std::sqrt(static_cast<double>(*size));
+  return std::abs(scale - usual) <= 1e-6 * usual ? usual : scale;
+}
 
 class FuseAttentionRule final : public Rule {
 public:
@@ -74,7 +85,7 @@ public:
     Builder builder = rewriter.at(match);
     builder.loc = loc;
     AttentionAttrs attrs;
-    attrs.scale = scores.scale;
+    attrs.scale = usualScale(scores.scale, scores.query->shape().back());
     attrs.softcap = scores.softcap;
     Value *mask = buildMask(builder, attrs);
     Value *q = toRows(scores.query, {0, 2, 1, 3}, builder);
