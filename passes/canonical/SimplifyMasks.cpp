@@ -36,29 +36,22 @@ bool isBoundByInput(const Func &func, llvm::StringRef symbol) {
 /// gather would have checked itself.
 class Bounds {
 public:
-  /// Finds what \p load asks for; false when it cannot be demanded of a call.
-  bool collect(const IndexExpr *load, ShapeRef shape,
+  /// Finds what the loads of \p expr ask for; false when it cannot be demanded
+  /// of a call.
+  bool collect(const IndexExpr *expr, ShapeRef shape,
                const IndexAnalysis &analysis, const Module &module,
                const Func &func) {
-    if (load->kind != IndexExpr::Load)
-      return true;
-    for (auto [index, size] : llvm::zip(load->indices, load->value->shape())) {
-      if (analysis.atLeast(size - index, 1, shape))
+    llvm::SmallVector<const IndexExpr *, 4> pending{expr};
+    while (!pending.empty()) {
+      const IndexExpr *next = pending.pop_back_val();
+      llvm::append_range(pending, next->operands);
+      if (next->kind != IndexExpr::Load)
         continue;
-      std::optional<unsigned> i = IndexAnalysis::asIndex(index);
-      if (!i)
-        return false;
-      Dim extent = shape[*i];
-      std::optional<llvm::StringRef> symbol = extent.symbolName();
-      std::optional<int64_t> limit = size.constant();
-      if (limit && symbol && module.rangeOf(*symbol).high <= *limit)
-        continue;
-      if (limit && symbol && isBoundByInput(func, *symbol))
-        limits.push_back({*symbol, *limit});
-      else if (!limit)
-        equal.push_back({size, extent});
-      else
-        return false;
+      for (auto [index, size] :
+           llvm::zip(next->indices, next->value->shape()))
+        if (!analysis.atLeast(size - index, 1, shape) &&
+            !add(index, size, shape, module, func))
+          return false;
     }
     return true;
   }
@@ -76,6 +69,27 @@ public:
   }
 
 private:
+  /// An \p index that is not known to be less than \p size.
+  bool add(Dim index, Dim size, ShapeRef shape, const Module &module,
+           const Func &func) {
+    std::optional<unsigned> i = IndexAnalysis::asIndex(index);
+    if (!i)
+      return false;
+    Dim extent = shape[*i];
+    std::optional<int64_t> limit = size.constant();
+    if (!limit) {
+      equal.push_back({size, extent});
+      return true;
+    }
+    std::optional<llvm::StringRef> symbol = extent.symbolName();
+    if (!symbol)
+      return false;
+    if (module.rangeOf(*symbol).high <= *limit)
+      return true;
+    limits.push_back({*symbol, *limit});
+    return isBoundByInput(func, *symbol);
+  }
+
   llvm::SmallVector<std::pair<Dim, Dim>, 1> equal;
   llvm::SmallVector<std::pair<llvm::StringRef, int64_t>, 1> limits;
 };
