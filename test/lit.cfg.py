@@ -8,7 +8,7 @@ import lit.formats
 config.name = "Tenon"
 config.test_format = lit.formats.ShTest()
 config.suffixes = [".tn", ".tnk", ".test"]
-config.excludes = ["models", "unit", "runtime", "kernels", "fuzz", "e2e", "lint"]
+config.excludes = ["models", "unit", "runtime", "kernels", "fuzz", "lint"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.tenon_build_dir, "test")
 
