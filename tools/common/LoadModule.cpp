@@ -24,7 +24,7 @@ static Expected<std::unique_ptr<ir::Module>> loadText(StringRef path) {
 
 Expected<std::unique_ptr<ir::Module>>
 tools::loadModule(StringRef path, const frontend::ImportOptions &options) {
-  if (path.ends_with(".tn"))
+  if (path == "-" || path.ends_with(".tn"))
     return loadText(path);
   return frontend::importOnnx(path, options);
 }

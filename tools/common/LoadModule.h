@@ -13,7 +13,8 @@
 
 namespace tenon::tools {
 
-/// Reads an .onnx model or a .tn text (with `FILE.weights` beside it, where
+/// Reads an .onnx model or a .tn text ("-" is one on standard input; with
+/// `FILE.weights` beside it, where
 /// that exists).
 llvm::Expected<std::unique_ptr<ir::Module>>
 loadModule(llvm::StringRef path, const frontend::ImportOptions &options = {});

@@ -31,8 +31,8 @@ ir::Tensor toTensor(const rt::NpyArray &array, ir::ElementType element) {
 /// The arrays called like \p ports, which are \p kind ("input") of \p func and
 /// have the types of \p values.
 llvm::Expected<std::vector<ir::Tensor>>
-readTensors(const std::string &path, const ir::Func &func,
-            llvm::StringRef kind, llvm::ArrayRef<ir::Port> ports,
+readTensors(const std::string &path, const ir::Func &func, llvm::StringRef kind,
+            llvm::ArrayRef<ir::Port> ports,
             llvm::ArrayRef<ir::Value *> values) {
   rt::Result<std::vector<rt::NpyArray>> arrays = rt::readNpzFile(path);
   if (!arrays.ok())
@@ -78,15 +78,14 @@ tenon::tools::readOutputs(const std::string &path, const ir::Func &func) {
 }
 
 llvm::Error tenon::tools::writeOutputs(const std::string &path,
-                                     const ir::Func &func,
-                                     llvm::ArrayRef<ir::Tensor> outputs) {
+                                       const ir::Func &func,
+                                       llvm::ArrayRef<ir::Tensor> outputs) {
   std::vector<rt::NpyView> views;
   for (unsigned i = 0; i != outputs.size(); ++i)
     views.push_back(
         {i < func.outputs.size() ? func.outputs[i].name : std::to_string(i),
          dtypeOf(outputs[i].element),
-         std::vector<int64_t>(outputs[i].shape.begin(),
-                              outputs[i].shape.end()),
+         std::vector<int64_t>(outputs[i].shape.begin(), outputs[i].shape.end()),
          outputs[i].bytes.data()});
   rt::Status status = rt::writeNpzFile(path, views);
   if (!status.ok())
