@@ -5,11 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 /// \file
-///   tenon-opt [--PASS ...] [--pipeline=canonical|fused] FILE.tn
+///   tenon-opt [--PASS ...] [--pipeline=canonical|fused]
+///             [--lower=selected|planned|source] FILE.tn
 ///
 /// Runs the named passes in the order given, then the pipeline up to a stage,
-/// and prints the module.
+/// and prints the module; or, with --lower, each function as a program or the
+/// source of its units. A FILE.tnk is checked and printed again.
 
+#include "codegen/Codegen.h"
+#include "ir/kernel/Program.h"
 #include "ir/support/Diag.h"
 #include "ir/text/SideFile.h"
 #include "ir/text/Text.h"
@@ -20,6 +24,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace tenon;
 namespace cl = llvm::cl;
@@ -28,6 +33,9 @@ namespace {
 
 /// An index into allPasses(); a type of its own for the command line's sake.
 enum class PassNumber : unsigned {};
+
+/// How far --lower goes.
+enum class Lower { No, Selected, Planned, Source };
 
 /// The command line of tenon-opt.
 struct Options {
@@ -42,6 +50,15 @@ struct Options {
       cl::values(clEnumValN(ir::Stage::Canonical, "canonical", ""),
                  clEnumValN(ir::Stage::Fused, "fused", "")),
       cl::init(ir::Stage::Imported), cl::cat(category)};
+  cl::opt<Lower> lower{
+      "lower", cl::desc("print programs instead of the module"),
+      cl::values(clEnumValN(Lower::Selected, "selected", "kernels chosen"),
+                 clEnumValN(Lower::Planned, "planned", "buffers placed"),
+                 clEnumValN(Lower::Source, "source", "units as C++")),
+      cl::init(Lower::No), cl::cat(category)};
+  cl::opt<std::string> cpu{"cpu", cl::desc("CPU forms, for --lower=source"),
+                           cl::value_desc("native|LIST"), cl::init("native"),
+                           cl::cat(category)};
   cl::opt<bool> noLocations{"no-locations",
                             cl::desc("print without locations"),
                             cl::cat(category)};
@@ -80,22 +97,65 @@ llvm::Error runPasses(ir::Module &module, const Options &flags,
                                      : remarks.write(options.remarksFile);
 }
 
+/// Prints the programs of all functions, or their units' source.
+llvm::Error printLowered(const ir::Module &module, const Options &flags,
+                         llvm::raw_ostream &os) {
+  codegen::TargetOptions target;
+  auto forms = codegen::parseCpuForms(flags.cpu);
+  if (!forms)
+    return forms.takeError();
+  target.forms = *forms;
+  for (const auto &func : module.funcs) {
+    llvm::Expected<kernel::Program> program =
+        codegen::select(module, *func, target);
+    if (!program)
+      return program.takeError();
+    if (flags.lower != Lower::Selected)
+      codegen::plan(*program);
+    if (flags.lower != Lower::Source) {
+      kernel::print(*program, os);
+      continue;
+    }
+    for (const auto &source : codegen::emitUnits(program->units, target))
+      os << "// " << source.name << '\n' << source.text;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error reprintProgram(const Options &flags, llvm::raw_ostream &os) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(flags.input);
+  if (!buffer)
+    return userError("cannot read '{0}': {1}", flags.input.getValue(),
+                     buffer.getError().message());
+  llvm::Expected<kernel::Program> program = kernel::parse(**buffer);
+  if (!program)
+    return program.takeError();
+  kernel::print(*program, os);
+  return llvm::Error::success();
+}
+
 llvm::Error run(const Options &flags) {
   llvm::Expected<passes::PassOptions> options = flags.passFlags.options();
   if (!options)
     return options.takeError();
+  std::error_code code;
+  llvm::raw_fd_ostream os(flags.output, code, llvm::sys::fs::OF_Text);
+  if (code)
+    return userError("cannot write '{0}': {1}", flags.output.getValue(),
+                     code.message());
+  if (llvm::StringRef(flags.input).ends_with(".tnk"))
+    return reprintProgram(flags, os);
   llvm::Expected<std::unique_ptr<ir::Module>> module =
       tools::loadModule(flags.input);
   if (!module)
     return module.takeError();
   if (llvm::Error error = runPasses(**module, flags, *options))
     return withPrefix(std::move(error), flags.input + ": error: ");
-
-  std::error_code code;
-  llvm::raw_fd_ostream os(flags.output, code, llvm::sys::fs::OF_Text);
-  if (code)
-    return userError("cannot write '{0}': {1}", flags.output.getValue(),
-                     code.message());
+  if (flags.lower != Lower::No) {
+    llvm::Error error = printLowered(**module, flags, os);
+    return error ? withPrefix(std::move(error), flags.input + ": error: ")
+                 : llvm::Error::success();
+  }
   ir::PrintOptions print;
   print.locations = !flags.noLocations;
   ir::print(**module, os, print);

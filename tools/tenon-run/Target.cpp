@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Target.h"
 
+#include "CpuTarget.h"
 #include "ir/eval/Evaluator.h"
 #include "ir/support/Diag.h"
 
@@ -34,6 +35,7 @@ struct Entry {
 
 constexpr Entry targets[] = {
     {"ref", make<ReferenceTarget>},
+    {"cpu", make<CpuTarget>},
 };
 
 } // namespace

@@ -1,0 +1,39 @@
+//===- CpuTarget.h - runs compiled code for this CPU ----------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_TOOLS_TENON_RUN_CPUTARGET_H
+#define TENON_TOOLS_TENON_RUN_CPUTARGET_H
+
+#include "Target.h"
+#include "codegen/artifact/Artifact.h"
+#include "llvm/ADT/DenseMap.h"
+#include <string>
+
+namespace tenon::run {
+
+/// Compiles all functions of a module at once, into one shared object, when the
+/// first is called; functions without a kernel fail when they are called.
+class CpuTarget final : public Target {
+public:
+  llvm::Expected<std::vector<ir::Tensor>>
+  run(const ir::Module &module, const ir::Func &func,
+      llvm::ArrayRef<ir::Tensor> inputs) override;
+
+private:
+  struct Compiled {
+    kernel::Program program;
+    std::unique_ptr<codegen::LoadedProgram> loaded;
+    std::string error; ///< not empty: why there is no program
+  };
+  llvm::Error compile(const ir::Module &module);
+
+  const ir::Module *current = nullptr;
+  std::map<const ir::Func *, Compiled> compiled;
+};
+
+} // namespace tenon::run
+
+#endif // TENON_TOOLS_TENON_RUN_CPUTARGET_H
