@@ -121,6 +121,11 @@ llvm::Expected<kernel::Program> Lowering::run() {
   program.segments.back().numLaunches =
       program.launches.size() - program.segments.back().firstLaunch;
   kernel::dropUnused(program);
+  for (const kernel::Symbol &symbol : program.symbols)
+    if (!known.contains(symbol.name))
+      return userError("the size '{0}' has no value: no input has it as a "
+                       "dimension; name it with --dim",
+                       symbol.name);
   return std::move(program);
 }
 

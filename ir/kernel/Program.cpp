@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "ir/kernel/Program.h"
 #include "ir/support/Diag.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace tenon::kernel {
@@ -43,7 +44,51 @@ uint64_t Program::weightBytes() const {
   return total;
 }
 
+void forEachDim(const Program &program, llvm::function_ref<void(Dim)> visit) {
+  for (const auto *ports : {&program.inputs, &program.outputs})
+    for (const Port &port : *ports)
+      llvm::for_each(port.type.shape, visit);
+  for (const ir::DimConstraint &check : program.checks) {
+    visit(check.a);
+    visit(check.b);
+  }
+  for (const Buffer &buffer : program.buffers) {
+    visit(buffer.bytes);
+    visit(buffer.offset);
+  }
+  for (const Launch &launch : program.launches) {
+    for (const View &view : launch.views) {
+      visit(view.offset);
+      llvm::for_each(view.shape, visit);
+      llvm::for_each(view.strides, visit);
+    }
+    llvm::for_each(launch.params, visit);
+    if (launch.scratchBytes)
+      visit(*launch.scratchBytes);
+    visit(launch.flops);
+    visit(launch.bytes);
+  }
+}
+
+namespace {
+
+void dropUnusedSymbols(Program &program) {
+  llvm::StringSet<> used;
+  forEachDim(program, [&](Dim dim) {
+    dim.collectSymbols([&](llvm::StringRef name) { used.insert(name); });
+  });
+  for (const Launch &launch : program.launches)
+    for (const std::string &symbol : launch.symbols)
+      used.insert(symbol);
+  llvm::erase_if(program.symbols, [&](const Symbol &symbol) {
+    return !used.contains(symbol.name);
+  });
+}
+
+} // namespace
+
 void dropUnused(Program &program) {
+  dropUnusedSymbols(program);
   std::vector<unsigned> number(program.buffers.size(), none);
   for (const Launch &launch : program.launches)
     for (const View &view : launch.views)

@@ -227,8 +227,12 @@ struct Program {
 /// Row-major strides of \p shape.
 Dims contiguousStrides(ir::ShapeRef shape);
 
-/// Drops arena buffers and weights that no launch uses and renumbers the rest.
+/// Drops arena buffers and weights that no launch uses, and symbols that
+/// nothing names, and renumbers the rest.
 void dropUnused(Program &program);
+
+/// Calls \p visit with every expression of \p program.
+void forEachDim(const Program &program, llvm::function_ref<void(Dim)> visit);
 
 /// Checks indices, ranks and stages; the message is for Tenon's authors.
 llvm::Error verify(const Program &program);

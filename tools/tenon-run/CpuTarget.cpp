@@ -13,7 +13,7 @@
 using namespace tenon;
 using namespace tenon::run;
 
-llvm::Error CpuTarget::compile(const ir::Module &module) {
+void CpuTarget::compile(const ir::Module &module) {
   compiled.clear();
   current = &module;
   codegen::TargetOptions options;
@@ -32,17 +32,22 @@ llvm::Error CpuTarget::compile(const ir::Module &module) {
   std::vector<kernel::Unit> shared = codegen::shareUnits(programs);
   llvm::Expected<std::shared_ptr<codegen::LoadedUnits>> units =
       codegen::LoadedUnits::compile(codegen::emitUnits(shared, options), {});
-  if (!units)
-    return units.takeError();
+  if (!units) {
+    // Every function has the compiler's complaint.
+    std::string message = llvm::toString(units.takeError());
+    for (auto &[func, entry] : compiled)
+      entry.error = message;
+    return;
+  }
   for (auto &[func, entry] : compiled) {
     if (!entry.error.empty())
       continue;
     auto loaded = codegen::LoadedProgram::create(entry.program, *units);
-    if (!loaded)
-      return loaded.takeError();
-    entry.loaded = std::move(*loaded);
+    if (loaded)
+      entry.loaded = std::move(*loaded);
+    else
+      entry.error = llvm::toString(loaded.takeError());
   }
-  return llvm::Error::success();
 }
 
 namespace {
@@ -58,8 +63,7 @@ llvm::Expected<std::vector<ir::Tensor>>
 CpuTarget::run(const ir::Module &module, const ir::Func &func,
                llvm::ArrayRef<ir::Tensor> inputs) {
   if (current != &module)
-    if (llvm::Error error = compile(module))
-      return std::move(error);
+    compile(module);
   Compiled &entry = compiled[&func];
   if (!entry.error.empty())
     return userError("{0}", entry.error);
@@ -77,7 +81,8 @@ CpuTarget::run(const ir::Module &module, const ir::Func &func,
   std::vector<ir::Tensor> outputs;
   for (size_t i = 0; i < entry.program.outputs.size(); ++i) {
     const rt::OutputValue &value = s.output(i);
-    ir::Tensor tensor(ir::ElementType(value.dtype), value.shape);
+    ir::Tensor tensor(ir::ElementType(value.dtype),
+                      llvm::ArrayRef(value.shape.data(), value.shape.size()));
     std::memcpy(tensor.bytes.data(), value.data,
                 std::min<size_t>(tensor.bytes.size(), value.bytes));
     outputs.push_back(std::move(tensor));

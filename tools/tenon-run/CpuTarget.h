@@ -9,7 +9,7 @@
 
 #include "Target.h"
 #include "codegen/artifact/Artifact.h"
-#include "llvm/ADT/DenseMap.h"
+#include <map>
 #include <string>
 
 namespace tenon::run {
@@ -28,7 +28,7 @@ private:
     std::unique_ptr<codegen::LoadedProgram> loaded;
     std::string error; ///< not empty: why there is no program
   };
-  llvm::Error compile(const ir::Module &module);
+  void compile(const ir::Module &module);
 
   const ir::Module *current = nullptr;
   std::map<const ir::Func *, Compiled> compiled;
