@@ -98,16 +98,37 @@ void Lowering::prepare() {
   collectWishes();
 }
 
+namespace {
+
+/// Views count whole bytes, so packed types have no kernels.
+llvm::Error checkElements(const ir::Op &op) {
+  auto check = [&](const ir::Value *value) -> llvm::Error {
+    if (!value || ir::bitWidth(value->element()) >= 8)
+      return llvm::Error::success();
+    return unsupportedType(op, value->element(), "types of at least 8 bits");
+  };
+  for (const ir::Value *value : op.operands())
+    if (llvm::Error error = check(value))
+      return error;
+  return llvm::Error::success();
+}
+
+} // namespace
+
+llvm::Error Lowering::selectOp(const ir::Op &op) {
+  if (llvm::Error error = checkElements(op))
+    return error;
+  if (op.kind() == ir::OpKind::Return)
+    return lowerReturn(op);
+  if (SelectFn select = table[unsigned(op.kind())])
+    return select(*this, op);
+  return userError("no CPU kernel of this op");
+}
+
 llvm::Expected<kernel::Program> Lowering::run() {
   prepare();
   for (const ir::Op &op : func.body) {
-    llvm::Error error = llvm::Error::success();
-    if (op.kind() == ir::OpKind::Return)
-      error = lowerReturn(op);
-    else if (SelectFn select = table[unsigned(op.kind())])
-      error = select(*this, op);
-    else
-      error = userError("no CPU kernel of this op");
+    llvm::Error error = selectOp(op);
     if (!error)
       continue;
     errors = llvm::joinErrors(std::move(errors), atNode(op, std::move(error)));

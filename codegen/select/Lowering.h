@@ -149,6 +149,7 @@ private:
   std::optional<View> granted(const ir::Value *value);
   bool isKnown(ir::ShapeRef shape) const;
   View outputView(unsigned number);
+  llvm::Error selectOp(const ir::Op &op);
   llvm::Error lowerReturn(const ir::Op &op);
   unsigned addBuffer(kernel::BufferKind kind, unsigned index, Dim bytes);
   unsigned addWeight(kernel::Weight weight);

@@ -138,6 +138,7 @@ llvm::Error selectRotary(Lowering &lowering, const ir::Op &op) {
   spec.kernel = "rotary";
   spec.config.type("T", x->element())
       .integer("rotary_dim", attrs.rotaryDim)
+      .integer("half", attrs.rotaryDim / 2)
       .flag("interleaved", attrs.interleaved);
   spec.operands = {lowering.view(x)};
   for (unsigned i : {1u, 2u})

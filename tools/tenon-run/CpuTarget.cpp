@@ -24,6 +24,7 @@ void CpuTarget::compile(const ir::Module &module) {
         codegen::lower(module, *func, options);
     if (!program) {
       entry.error = llvm::toString(program.takeError());
+      entry.lowered = false;
       continue;
     }
     entry.program = std::move(*program);
@@ -65,6 +66,8 @@ CpuTarget::run(const ir::Module &module, const ir::Func &func,
   if (current != &module)
     compile(module);
   Compiled &entry = compiled[&func];
+  if (!entry.lowered)
+    return llvm::make_error<NoKernel>(entry.error);
   if (!entry.error.empty())
     return userError("{0}", entry.error);
   auto session = rt::Session::create(entry.loaded->model(), /*threads=*/2);

@@ -26,6 +26,7 @@ private:
   struct Compiled {
     kernel::Program program;
     std::unique_ptr<codegen::LoadedProgram> loaded;
+    bool lowered = true;
     std::string error; ///< not empty: why there is no program
   };
   void compile(const ir::Module &module);

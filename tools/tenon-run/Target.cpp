@@ -13,6 +13,8 @@
 using namespace tenon;
 using namespace tenon::run;
 
+char NoKernel::ID = 0;
+
 namespace {
 
 class ReferenceTarget final : public Target {

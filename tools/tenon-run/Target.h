@@ -11,9 +11,25 @@
 #include "ir/eval/Tensor.h"
 #include "llvm/Support/Error.h"
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace tenon::run {
+
+/// A target has no kernel for something in a function. That is not a failure of
+/// a test: the run is counted as left out.
+class NoKernel final : public llvm::ErrorInfo<NoKernel> {
+public:
+  static char ID;
+  explicit NoKernel(std::string text) : text(std::move(text)) {}
+  void log(llvm::raw_ostream &os) const override { os << text; }
+  std::error_code convertToErrorCode() const override {
+    return llvm::inconvertibleErrorCode();
+  }
+
+private:
+  std::string text;
+};
 
 /// Executes functions of the graph IR. A target that compiles may keep what it
 /// made for a function until the module changes, which it doesn't.

@@ -143,17 +143,26 @@ llvm::Error execute(const ir::RunLine &line, const ir::Module &module,
 
 llvm::Error executeAll(const ir::ParsedFile &file, Target &target) {
   llvm::Error errors = llvm::Error::success();
-  for (const ir::RunLine &line : file.runLines)
-    if (llvm::Error error = execute(line, *file.module, target))
+  size_t leftOut = 0;
+  for (const ir::RunLine &line : file.runLines) {
+    llvm::Error error =
+        llvm::handleErrors(execute(line, *file.module, target),
+                           [&](const NoKernel &) { ++leftOut; });
+    if (error)
       errors = llvm::joinErrors(
           std::move(errors),
           withPrefix(std::move(error), inputFile + ":" +
                                            llvm::Twine(line.line) +
                                            ": error: "));
-  if (!errors)
-    llvm::outs() << inputFile << ": " << file.runLines.size()
-                 << " runs passed on " << targetName << '\n';
-  return errors;
+  }
+  if (errors)
+    return errors;
+  llvm::outs() << inputFile << ": " << file.runLines.size() - leftOut
+               << " runs passed on " << targetName;
+  if (leftOut != 0)
+    llvm::outs() << ", " << leftOut << " without a kernel";
+  llvm::outs() << '\n';
+  return llvm::Error::success();
 }
 
 llvm::Error executeFile(const ir::ParsedFile &file, Target &target) {

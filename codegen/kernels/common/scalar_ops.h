@@ -331,7 +331,7 @@ template <tn_scalar T> TN_FN T tn_celu(T x, T alpha) {
 }
 
 template <tn_scalar T> TN_FN T tn_thresholded_relu(T x, T alpha) {
-  return x > alpha ? x : x != x ? x : T(0);
+  return x > alpha ? x : T(0);
 }
 
 /// x / 2 * (1 + erf(x / sqrt(2))).

@@ -52,11 +52,11 @@
 ///   zero     zeros. An additive mask of finite numbers never gets here: it is
 ///            added in f32 and arithmetic speaks
 ///   uniform  the mean of all Skv rows of v: when bounds leave no key, or the
-///            greatest score is no more than -FLT_MAX / 2 and the mask is
-///            boolean or there are bounds. That is what masks of -FLT_MAX give
-///            where they are added, and so do they here when they alone mask. A
-///            score of -inf from an additive mask counts as arithmetic has it:
-///            NaN
+///            mask is boolean and the greatest score is no more than
+///            -FLT_MAX / 2. That is what one mask of -FLT_MAX gives where it is
+///            added. With an additive mask arithmetic speaks: bounds and
+///            -FLT_MAX together are -inf, so what bounds hide stays hidden, and
+///            a row of -inf alone is NaN
 ///   nan      NaN
 /// NaN or +inf in a row's scores make the row NaN. Values of v are multiplied
 /// by a weight of 0 where their key is masked: they must be finite.
@@ -182,7 +182,7 @@ template <class Cfg> struct Attention {
       return false;
     if (visible.begin == visible.end)
       return true;
-    if constexpr (Cfg::mask == Mask::boolean || bounded)
+    if constexpr (Cfg::mask == Mask::boolean)
       return max <= score_masked / 2 && max > score_none;
     return false;
   }

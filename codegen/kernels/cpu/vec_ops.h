@@ -268,7 +268,7 @@ TN_FN vf tn_celu(vf x, vf alpha) {
   return select(x < vf(0), alpha * tn::math::expm1_nonpositive(x / alpha), x);
 }
 TN_FN vf tn_thresholded_relu(vf x, vf alpha) {
-  return select(x <= alpha, vf(0), x);
+  return select(alpha < x, x, vf(0));
 }
 /// Absolute error at most 2^-23 max(1, |x|): left of -3 the sum 1 + erf
 /// cancels, as in the formula written out in f32.
