@@ -211,9 +211,9 @@ Value *Emitter::slice(Value *x, int64_t axis, Dim start, Dim size) {
 Value *Emitter::iota(Dim count, unsigned rank, unsigned axis) {
   CountAttrs attrs;
   attrs.count = count;
-  Value *numbers = op(OpKind::Range,
-                      {scalar(ElementType::I64, 0), scalar(ElementType::I64, 1)},
-                      attrs);
+  Value *numbers =
+      op(OpKind::Range,
+         {scalar(ElementType::I64, 0), scalar(ElementType::I64, 1)}, attrs);
   Shape shape(rank, Dim(1));
   shape[axis] = count;
   return reshape(numbers, shape);
@@ -237,8 +237,7 @@ Dims Emitter::sizes(Value *x, StringRef what) {
          what, x->type);
     return {};
   }
-  const std::optional<ShapeValues::Partial> &partial =
-      shapeValues.partialOf(x);
+  const std::optional<ShapeValues::Partial> &partial = shapeValues.partialOf(x);
   bool complete = partial && partial->size() == size_t(*count) &&
                   llvm::all_of(*partial, [](auto &e) { return e.has_value(); });
   Dims result;

@@ -68,7 +68,8 @@ public:
   template <class A>
   ir::Value *op(ir::OpKind kind, llvm::ArrayRef<ir::Value *> operands,
                 A attrs) {
-    ir::Op *made = create(kind, operands, std::make_unique<A>(std::move(attrs)));
+    ir::Op *made =
+        create(kind, operands, std::make_unique<A>(std::move(attrs)));
     return made ? made->result() : nullptr;
   }
 

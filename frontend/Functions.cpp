@@ -196,15 +196,18 @@ void SupportCheck::addNode(const onnx::NodeProto &node, const Opsets &opsets,
       note = formatv("it exists from opset {0}", since);
   }
   std::string label = "'" + nodeLabel(node) + "'" + where;
-  for (UnsupportedOp &known : unsupported) {
-    if (known.domain == domain && known.op == node.op_type() &&
-        known.version == version.value_or(0)) {
-      known.nodes.push_back(std::move(label));
-      return;
-    }
+  std::string key = functionKey(domain, node.op_type(),
+                                std::to_string(version.value_or(0)));
+  auto [place, isNew] = places.insert({key, unsupported.size()});
+  if (!isNew) {
+    unsupported[place->second].nodes.push_back(std::move(label));
+    return;
   }
-  unsupported.push_back({domain.str(), node.op_type(), version.value_or(0),
-                         std::move(note), {std::move(label)}});
+  unsupported.push_back({domain.str(),
+                         node.op_type(),
+                         version.value_or(0),
+                         std::move(note),
+                         {std::move(label)}});
 }
 
 void SupportCheck::add(const NodeList &nodes, const Opsets &opsets,
@@ -259,7 +262,6 @@ Error SupportCheck::takeError() {
     if (op.nodes.size() > 20)
       os << " and " << op.nodes.size() - 20 << " more";
   }
-  unsupported.clear();
   return userError("{0}", text);
 }
 

@@ -8,8 +8,8 @@
 #define TENON_FRONTEND_FUNCTIONS_H
 
 #include "frontend/Import.h"
-#include "llvm/ADT/StringMap.h"
 #include "onnx-ml.pb.h"
+#include "llvm/ADT/StringMap.h"
 #include <optional>
 
 namespace tenon::frontend {
@@ -71,6 +71,8 @@ private:
   const FunctionTable &functions;
   llvm::StringMap<bool> seenFunctions;
   std::vector<UnsupportedOp> unsupported;
+  /// Where each op and version is in `unsupported`.
+  llvm::StringMap<size_t> places;
 };
 
 /// Calls \p visit for each subgraph that \p node holds.

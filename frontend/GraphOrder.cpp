@@ -23,7 +23,8 @@ std::string describe(const onnx::NodeProto &node) {
 }
 
 /// Adds to \p names what \p graph reads and does not define.
-void addCaptured(const onnx::GraphProto &graph, SmallVectorImpl<StringRef> &names) {
+void addCaptured(const onnx::GraphProto &graph,
+                 SmallVectorImpl<StringRef> &names) {
   StringSet<> own;
   for (const onnx::ValueInfoProto &input : graph.input())
     own.insert(input.name());
@@ -35,9 +36,8 @@ void addCaptured(const onnx::GraphProto &graph, SmallVectorImpl<StringRef> &name
   SmallVector<StringRef> read;
   for (const onnx::NodeProto &node : graph.node()) {
     read.append(node.input().begin(), node.input().end());
-    forEachSubgraph(node, [&](const onnx::GraphProto &inner) {
-      addCaptured(inner, read);
-    });
+    forEachSubgraph(
+        node, [&](const onnx::GraphProto &inner) { addCaptured(inner, read); });
   }
   for (const onnx::ValueInfoProto &output : graph.output())
     read.push_back(output.name());

@@ -28,7 +28,7 @@ namespace {
 /// Calls of functions and branches may nest this deep, and inlining may make
 /// this many nodes in all; no real model comes near.
 constexpr unsigned callDepthLimit = 100;
-constexpr uint64_t nodeLimit = 1'000'000;
+constexpr uint64_t nodeLimit = 300'000;
 
 /// The names of one graph. Functions see no enclosing scope.
 struct Scope {
@@ -221,7 +221,8 @@ Error Importer::importInputs(const onnx::GraphProto &graph, Scope &scope) {
     if (scope.constants.count(input.name())) {
       // Up to IR version 3 every initializer is listed as an input.
       if (model.proto.ir_version() >= 4)
-        warn("input '" + input.name() + "' has a default value, which is now "
+        warn("input '" + input.name() +
+             "' has a default value, which is now "
              "fixed: callers cannot give another");
       continue;
     }
@@ -232,8 +233,8 @@ Error Importer::importInputs(const onnx::GraphProto &graph, Scope &scope) {
   for (const onnx::ValueInfoProto *input : inputs) {
     Expected<TensorType> type = sizes.typeOf(*input);
     if (!type)
-      return withPrefix(type.takeError(), "graph input '" + input->name() +
-                                              "': ");
+      return withPrefix(type.takeError(),
+                        "graph input '" + input->name() + "': ");
     scope.values[input->name()] =
         func.body.addArgument(std::move(*type), input->name());
     func.inputs.push_back({input->name()});
@@ -280,8 +281,8 @@ Error Importer::importOutputs(const onnx::GraphProto &graph) {
                        "computes {2}",
                        name, mnemonic(**declared), mnemonic(value->element()));
     const onnx::TypeProto::Tensor &type = output.type().tensor_type();
-    bool differs = type.has_shape() &&
-                   unsigned(type.shape().dim_size()) != value->rank();
+    bool differs =
+        type.has_shape() && unsigned(type.shape().dim_size()) != value->rank();
     for (unsigned i = 0; type.has_shape() && !differs && i < value->rank(); ++i)
       differs = type.shape().dim(i).has_dim_value() &&
                 type.shape().dim(i).dim_value() >= 0 &&
@@ -376,9 +377,8 @@ Error Importer::importNode(const onnx::NodeProto &node) {
   NodeView view(node, frame->opsets->version(node.domain()).value_or(0), inputs,
                 frame->bindings, errors);
   const FunctionTable::Function *function = functions.find(node);
-  Error error = function
-                    ? inlineFunction(*function, view, inputs, label)
-                    : importOp(node, view, inputs, view.version());
+  Error error = function ? inlineFunction(*function, view, inputs, label)
+                         : importOp(node, view, inputs, view.version());
   // What the getters found explains the rest.
   if (errors.failed()) {
     consumeError(std::move(error));
@@ -460,8 +460,7 @@ Error Importer::inlineFunction(const FunctionTable::Function &function,
 
   Scope scope;
   for (int i = 0; i < proto.input_size(); ++i)
-    scope.values[proto.input(i)] =
-        i < int(inputs.size()) ? inputs[i] : nullptr;
+    scope.values[proto.input(i)] = i < int(inputs.size()) ? inputs[i] : nullptr;
   Frame inner{&scope, &function.opsets, &bindings, label + "/"};
   Frame *outer = std::exchange(frame, &inner);
   ++depth;
@@ -549,7 +548,8 @@ Expected<std::unique_ptr<Module>> importOnnx(StringRef path,
 
 Expected<std::unique_ptr<Module>>
 importOnnxBytes(ArrayRef<uint8_t> bytes, const ImportOptions &options) {
-  auto copy = std::make_shared<std::vector<uint8_t>>(bytes.begin(), bytes.end());
+  auto copy =
+      std::make_shared<std::vector<uint8_t>>(bytes.begin(), bytes.end());
   Expected<std::unique_ptr<ModelFile>> model = ModelFile::parse(*copy, copy);
   if (!model)
     return model.takeError();

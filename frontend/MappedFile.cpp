@@ -7,8 +7,8 @@
 
 #include "frontend/MappedFile.h"
 #include "ir/support/Diag.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cerrno>
 #include <cstring>
@@ -90,8 +90,8 @@ MappedFile::openBeneath(StringRef folder, StringRef relative) {
     if (next < 0) {
       int reason = errno;
       struct stat status;
-      if (::fstatat(fd, parts[i].str().c_str(), &status,
-                    AT_SYMLINK_NOFOLLOW) == 0 &&
+      if (::fstatat(fd, parts[i].str().c_str(), &status, AT_SYMLINK_NOFOLLOW) ==
+              0 &&
           S_ISLNK(status.st_mode))
         return userError("'{0}' is a symbolic link, which external data may "
                          "not go through",

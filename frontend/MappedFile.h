@@ -37,7 +37,8 @@ public:
 
 private:
   MappedFile(const uint8_t *data, size_t size) : data(data), size(size) {}
-  static llvm::Expected<std::shared_ptr<const MappedFile>> mapDescriptor(int fd);
+  static llvm::Expected<std::shared_ptr<const MappedFile>>
+  mapDescriptor(int fd);
   const uint8_t *data;
   size_t size;
 };

@@ -7,10 +7,10 @@
 #ifndef TENON_FRONTEND_MODELFILE_H
 #define TENON_FRONTEND_MODELFILE_H
 
+#include "onnx-ml.pb.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
-#include "onnx-ml.pb.h"
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -9,10 +9,10 @@
 
 #include "frontend/ErrorSink.h"
 #include "ir/Op.h"
+#include "onnx-ml.pb.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
-#include "onnx-ml.pb.h"
 #include <optional>
 
 namespace tenon::frontend {

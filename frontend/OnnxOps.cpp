@@ -24,8 +24,7 @@ constexpr StringLiteral Ai = "", Ms = "com.microsoft";
 ArrayRef<OnnxOp> onnxOps() {
   static const OnnxOp table[] = {
 #define ONNX_PLAIN(Domain, Op, Since, Inputs, Kind, ...)                       \
-  {Domain,  #Op,         Since, Inputs, "y",                                   \
-   nullptr, OpKind::Kind, {__VA_ARGS__}},
+  {Domain, #Op, Since, Inputs, "y", nullptr, OpKind::Kind, {__VA_ARGS__}},
 #define ONNX_IMPORT(Domain, Op, Since, Inputs, Outputs, Function)              \
   {Domain, #Op, Since, Inputs, Outputs, Function, OpKind::Const, {}},
 #include "frontend/OnnxOps.def"

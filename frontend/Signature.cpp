@@ -43,7 +43,8 @@ declaredElement(const onnx::ValueInfoProto &value) {
   const onnx::TypeProto &type = value.type();
   switch (type.value_case()) {
   case onnx::TypeProto::kTensorType: {
-    Expected<ElementType> element = elementTypeOf(type.tensor_type().elem_type());
+    Expected<ElementType> element =
+        elementTypeOf(type.tensor_type().elem_type());
     if (!element)
       return element.takeError();
     return *element;

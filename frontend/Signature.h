@@ -8,9 +8,9 @@
 #define TENON_FRONTEND_SIGNATURE_H
 
 #include "frontend/Import.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/STLFunctionalExtras.h"
 #include "onnx-ml.pb.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace tenon::frontend {
 

@@ -117,8 +117,8 @@ Expected<ModelSummary> summarizeOnnx(StringRef path) {
   summary.graphName = proto.graph().name();
   summary.irVersion = proto.ir_version();
   for (const onnx::OperatorSetIdProto &set : proto.opset_import())
-    summary.opsets.push_back({canonicalDomain(set.domain()).str(),
-                              set.version()});
+    summary.opsets.push_back(
+        {canonicalDomain(set.domain()).str(), set.version()});
   StringSet<> initializers;
   for (const onnx::TensorProto &tensor : proto.graph().initializer())
     initializers.insert(tensor.name());

@@ -87,8 +87,8 @@ Expected<FilledField> filledField(const onnx::TensorProto &t) {
     bool filled;
     uint64_t count;
   } fields[] = {
-      {Storage::Raw, "raw_data", t.has_raw_data() && !t.has_segment() &&
-                                     !t.raw_data().empty(),
+      {Storage::Raw, "raw_data",
+       t.has_raw_data() && !t.has_segment() && !t.raw_data().empty(),
        t.raw_data().size()},
       {Storage::Raw, "raw_data", t.has_segment(), 0},
       {Storage::Floats, "float_data", t.float_data_size() > 0,
@@ -195,12 +195,11 @@ Expected<ElementType> elementTypeOf(int number) {
   return *type->element;
 }
 
-Expected<ConstantRef> Weights::load(const onnx::TensorProto &t) {
-  Expected<ElementType> element = elementTypeOf(t.data_type());
-  if (!element)
-    return element.takeError();
+namespace {
 
-  SmallVector<int64_t, 4> shape(t.dims().begin(), t.dims().end());
+/// The number of elements; negative sizes and products that overflow are
+/// errors.
+Expected<uint64_t> countElements(ArrayRef<int64_t> shape) {
   uint64_t count = 1;
   for (int64_t dim : shape) {
     if (dim < 0)
@@ -210,9 +209,57 @@ Expected<ConstantRef> Weights::load(const onnx::TensorProto &t) {
                        shape.size());
     count *= dim;
   }
-  std::optional<uint64_t> size = ir::byteSize(*element, count);
+  return count;
+}
+
+/// The contents of a typed field. \p packed is room for what is not stored as
+/// Tenon wants it.
+Expected<ArrayRef<uint8_t>> typedData(const onnx::TensorProto &t,
+                                      const FilledField &field, uint64_t count,
+                                      uint64_t size,
+                                      std::vector<uint8_t> &packed) {
+  const DataType &type = *findDataType(t.data_type());
+  if (field.storage != type.typed)
+    return userError("has its data in {0}, where elements of type {1} are not "
+                     "stored",
+                     field.name, type.name);
+  uint64_t numbers = numbersFor(*type.element, count, size);
+  if (field.count != numbers)
+    return wrongSize(field.name, field.count, "values", numbers);
+  Error error = Error::success();
+  switch (field.storage) {
+  case Storage::Floats:
+    return bytesOf(t.float_data());
+  case Storage::Doubles:
+    return bytesOf(t.double_data());
+  case Storage::Int64s:
+    return bytesOf(t.int64_data());
+  case Storage::Uint64s:
+    error = *type.element == ElementType::U32
+                ? pack<uint32_t>(t.uint64_data(), false, packed)
+                : pack<uint64_t>(t.uint64_data(), false, packed);
+    break;
+  default:
+    error = packInt32s(t, *type.element, packed);
+  }
+  if (error)
+    return error;
+  return ArrayRef<uint8_t>(packed);
+}
+
+} // namespace
+
+Expected<ConstantRef> Weights::load(const onnx::TensorProto &t) {
+  Expected<ElementType> element = elementTypeOf(t.data_type());
+  if (!element)
+    return element.takeError();
+  SmallVector<int64_t, 4> shape(t.dims().begin(), t.dims().end());
+  Expected<uint64_t> count = countElements(shape);
+  if (!count)
+    return count.takeError();
+  std::optional<uint64_t> size = ir::byteSize(*element, *count);
   if (!size || *size > uint64_t(INT64_MAX))
-    return userError("{0} elements take more than 2^63 bytes", count);
+    return userError("{0} elements take more than 2^63 bytes", *count);
 
   Expected<FilledField> field = filledField(t);
   if (!field)
@@ -220,18 +267,15 @@ Expected<ConstantRef> Weights::load(const onnx::TensorProto &t) {
   if (t.data_location() == onnx::TensorProto::EXTERNAL)
     return external(t, *element, shape, *size);
   if (field->name.empty()) {
-    if (count != 0)
+    if (*count != 0)
       return userError("has no data; its shape and type take {0} bytes", *size);
     return Constant::copy(*element, shape, {}, t.name());
   }
-
   if (t.has_segment()) { // Left in the file by WireScan.
     uint64_t begin = t.segment().begin(), end = t.segment().end();
     if (end - begin != *size)
-      return t.has_raw_data()
-                 ? wrongSize("raw_data", end - begin, "bytes", *size)
-                 : wrongSize("its typed data", (end - begin) / (*size / count),
-                             "values", count);
+      return wrongSize(t.has_raw_data() ? "raw_data" : "its typed data",
+                       end - begin, "bytes", *size);
     return dense(*element, shape, model.bytes.slice(begin, *size), model.owner,
                  t.name());
   }
@@ -243,41 +287,12 @@ Expected<ConstantRef> Weights::load(const onnx::TensorProto &t) {
                   t.raw_data().size()},
                  nullptr, t.name());
   }
-
-  const DataType &type = *findDataType(t.data_type());
-  if (field->storage != type.typed)
-    return userError("has its data in {0}, where elements of type {1} are not "
-                     "stored",
-                     field->name, type.name);
-  uint64_t numbers = numbersFor(*element, count, *size);
-  if (field->count != numbers)
-    return wrongSize(field->name, field->count, "values", numbers);
   std::vector<uint8_t> packed;
-  ArrayRef<uint8_t> bytes;
-  Error error = Error::success();
-  switch (field->storage) {
-  case Storage::Floats:
-    bytes = bytesOf(t.float_data());
-    break;
-  case Storage::Doubles:
-    bytes = bytesOf(t.double_data());
-    break;
-  case Storage::Int64s:
-    bytes = bytesOf(t.int64_data());
-    break;
-  case Storage::Uint64s:
-    error = *element == ElementType::U32
-                ? pack<uint32_t>(t.uint64_data(), false, packed)
-                : pack<uint64_t>(t.uint64_data(), false, packed);
-    bytes = packed;
-    break;
-  default:
-    error = packInt32s(t, *element, packed);
-    bytes = packed;
-  }
-  if (error)
-    return error;
-  return dense(*element, shape, bytes, nullptr, t.name());
+  Expected<ArrayRef<uint8_t>> bytes =
+      typedData(t, *field, *count, *size, packed);
+  if (!bytes)
+    return bytes.takeError();
+  return dense(*element, shape, *bytes, nullptr, t.name());
 }
 
 Expected<ConstantRef> Weights::external(const onnx::TensorProto &t,

@@ -34,7 +34,7 @@ struct FieldRule {
 
 /// By the field numbers of onnx-ml.proto; fields not named here are copied.
 constexpr FieldRule rules[] = {
-    {Message::Model, 6, true, {}},  // doc_string
+    {Message::Model, 6, true, {}}, // doc_string
     {Message::Model, 7, false, Message::Graph},
     {Message::Model, 20, true, {}}, // training_info
     {Message::Model, 25, false, Message::Function},
@@ -44,18 +44,18 @@ constexpr FieldRule rules[] = {
     {Message::Graph, 14, true, {}}, // quantization_annotation
     {Message::Graph, 16, true, {}}, // metadata_props
     {Message::Node, 5, false, Message::Attribute},
-    {Message::Node, 6, true, {}},   // doc_string
-    {Message::Node, 9, true, {}},   // metadata_props
-    {Message::Node, 10, true, {}},  // device_configurations
+    {Message::Node, 6, true, {}},  // doc_string
+    {Message::Node, 9, true, {}},  // metadata_props
+    {Message::Node, 10, true, {}}, // device_configurations
     {Message::Attribute, 5, false, Message::Tensor},
     {Message::Attribute, 6, false, Message::Graph},
     {Message::Attribute, 10, false, Message::Tensor},
     {Message::Attribute, 11, false, Message::Graph},
     {Message::Attribute, 13, true, {}}, // doc_string
     {Message::Function, 7, false, Message::Node},
-    {Message::Function, 8, true, {}},   // doc_string
+    {Message::Function, 8, true, {}}, // doc_string
     {Message::Function, 11, false, Message::Attribute},
-    {Message::Function, 14, true, {}},  // metadata_props
+    {Message::Function, 14, true, {}}, // metadata_props
 };
 
 /// The field numbers of TensorProto that matter here.
@@ -118,9 +118,10 @@ Expected<uint64_t> Scanner::varint(uint64_t &at, uint64_t end) const {
     if (byte < 0x80)
       return value;
   }
-  return userError("a number of more than 10 bytes before byte {0}; the file is "
-                   "corrupt",
-                   at);
+  return userError(
+      "a number of more than 10 bytes before byte {0}; the file is "
+      "corrupt",
+      at);
 }
 
 Expected<Field> Scanner::field(uint64_t &at, uint64_t end) const {
@@ -150,9 +151,10 @@ Expected<Field> Scanner::field(uint64_t &at, uint64_t end) const {
     f.payload = at;
     size = f.type == Fixed64 ? 8 : 4;
   } else {
-    return userError("a field of unknown wire type {0} at byte {1}; the file is "
-                     "no ONNX model or is corrupt",
-                     unsigned(f.type), f.begin);
+    return userError(
+        "a field of unknown wire type {0} at byte {1}; the file is "
+        "no ONNX model or is corrupt",
+        unsigned(f.type), f.begin);
   }
   if (size > end - at)
     return userError("field {0} at byte {1} claims {2} bytes where {3} are "

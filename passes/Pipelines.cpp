@@ -115,6 +115,9 @@ passes::runPipeline(ir::Module &module, ir::Stage upTo,
   if (llvm::Error error = checkNames(options))
     return error;
   PassManager manager(options, remarks, log);
+  if (module.stage == ir::Stage::Imported)
+    if (llvm::Error error = manager.reachStage(module, ir::Stage::Imported))
+      return error;
   for (ir::Stage stage : {ir::Stage::Canonical, ir::Stage::Fused}) {
     if (stage <= module.stage || stage > upTo || manager.stopped())
       continue;

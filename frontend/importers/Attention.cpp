@@ -263,9 +263,10 @@ Value *importRotary(NodeView &node, Emitter &emit) {
   int64_t rotaryDim = node.intAttr("rotary_embedding_dim", 0);
   if (positions) {
     if (cos->rank() != 2 || sin->rank() != 2)
-      return node.fail("with 'position_ids', 'cos_cache' and 'sin_cache' must be "
-                       "of rank 2; they are {0} and {1}",
-                       cos->type, sin->type);
+      return node.fail(
+          "with 'position_ids', 'cos_cache' and 'sin_cache' must be "
+          "of rank 2; they are {0} and {1}",
+          cos->type, sin->type);
     cos = emit.gather(cos, positions, 0);
     sin = emit.gather(sin, positions, 0);
   }

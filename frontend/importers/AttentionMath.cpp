@@ -75,8 +75,8 @@ AttentionScores emitScores(Emitter &emit, const AttentionParts &p) {
   result.capped = result.scaled;
   if (p.attrs.softcap != 0) {
     Value *cap = emit.scalar(type, p.attrs.softcap);
-    result.capped = emit.mul(
-        emit.op(OpKind::Tanh, {emit.div(result.scaled, cap)}), cap);
+    result.capped =
+        emit.mul(emit.op(OpKind::Tanh, {emit.div(result.scaled, cap)}), cap);
   }
   Value *bias = nullptr;
   if (emit.failed())
@@ -96,8 +96,8 @@ AttentionScores emitScores(Emitter &emit, const AttentionParts &p) {
   // A row whose every key is masked is 0.
   Value *best = emit.reduce(OpKind::ReduceMax, bias,
                             {int64_t(bias->rank()) - 1}, /*keepdims=*/true);
-  Value *none = emit.op(
-      OpKind::Equal, {best, constantScalar(emit, type, minusInfinity)});
+  Value *none =
+      emit.op(OpKind::Equal, {best, constantScalar(emit, type, minusInfinity)});
   result.weights = emit.where(none, emit.scalar(type, 0), result.weights);
   return result;
 }

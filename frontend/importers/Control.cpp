@@ -19,7 +19,9 @@ namespace {
 /// Whether an op after \p last (null: any) must run whatever becomes of its
 /// results, so that it cannot stand in a branch that may not be taken.
 bool hasSideEffectAfter(const Block &block, Op *last) {
-  for (Op *op = last ? last->next() : block.empty() ? nullptr : &block.front();
+  for (Op *op = last            ? last->next()
+                : block.empty() ? nullptr
+                                : &block.front();
        op; op = op->next())
     if (is(*op, Trait::SideEffect))
       return true;
@@ -42,7 +44,8 @@ Value *importIf(NodeView &node, Emitter &emit) {
                      condition->type);
   Values results;
   if (std::optional<double> value = emit.constantScalar(condition)) {
-    results = emit.services.importSubgraph(*value != 0 ? *thenGraph : *elseGraph);
+    results =
+        emit.services.importSubgraph(*value != 0 ? *thenGraph : *elseGraph);
   } else {
     Op *last = emit.func.body.empty() ? nullptr : &emit.func.body.back();
     Values a = emit.services.importSubgraph(*thenGraph);

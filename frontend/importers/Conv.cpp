@@ -163,7 +163,8 @@ Value *importMaxPool(NodeView &node, Emitter &emit) {
   PoolAttrs attrs = poolAttrs(*slide);
   attrs.ceilMode = node.flagAttr("ceil_mode", false);
   attrs.columnMajor = node.flagAttr("storage_order", false);
-  Op *op = emit.create(OpKind::MaxPool, {x}, std::make_unique<PoolAttrs>(attrs));
+  Op *op =
+      emit.create(OpKind::MaxPool, {x}, std::make_unique<PoolAttrs>(attrs));
   if (!op)
     return nullptr;
   if (node.wantsOutput(1))

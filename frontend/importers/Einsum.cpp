@@ -168,13 +168,12 @@ Term Einsum::diagonal(Term term) {
       continue;
     }
     unsigned j = again - term.labels.begin(), rank = term.labels.size();
-    Value *same = emit.op(OpKind::Equal,
-                          {emit.iota(term.value->shape()[i], rank, i),
-                           emit.iota(term.value->shape()[j], rank, j)});
+    Value *same =
+        emit.op(OpKind::Equal, {emit.iota(term.value->shape()[i], rank, i),
+                                emit.iota(term.value->shape()[j], rank, j)});
     Value *zero = emit.scalar(term.value->element(), 0);
     Value *masked = emit.where(same, term.value, zero);
-    term.value =
-        emit.reduce(OpKind::ReduceSum, masked, {int64_t(j)}, false);
+    term.value = emit.reduce(OpKind::ReduceSum, masked, {int64_t(j)}, false);
     term.labels.erase(again);
   }
   return term;
@@ -217,7 +216,9 @@ Term Einsum::arrange(const Term &term, ArrayRef<Label> order) {
 Term Einsum::contract(Term a, Term b, function_ref<bool(Label)> needed) {
   Labels batch, rows, columns, summed;
   for (Label label : a.labels)
-    (!has(b.labels, label) ? rows : needed(label) ? batch : summed)
+    (!has(b.labels, label) ? rows
+     : needed(label)       ? batch
+                           : summed)
         .push_back(label);
   for (Label label : b.labels)
     if (!has(a.labels, label))
@@ -256,7 +257,8 @@ Term Einsum::contract(Term a, Term b, function_ref<bool(Label)> needed) {
     n = n * size(label);
   shapeX.append({m, k});
   shapeY.append({k, n});
-  Value *product = emit.matmul(emit.reshape(x, shapeX), emit.reshape(y, shapeY));
+  Value *product =
+      emit.matmul(emit.reshape(x, shapeX), emit.reshape(y, shapeY));
   if (emit.failed())
     return {};
   shape.assign(product->shape().begin(),

@@ -64,6 +64,19 @@ Value *castTo(NodeView &node, Emitter &emit, ElementType to) {
   return x->element() == to ? x : emit.op(OpKind::Cast, {x}, attrs);
 }
 
+ElementType unsignedOf(ElementType type) {
+  switch (bitWidth(type)) {
+  case 8:
+    return ElementType::U8;
+  case 16:
+    return ElementType::U16;
+  case 32:
+    return ElementType::U32;
+  default:
+    return ElementType::U64;
+  }
+}
+
 } // namespace
 
 Value *importIdentity(NodeView &node, Emitter &emit) { return node.input(0); }
@@ -89,7 +102,8 @@ Value *importMean(NodeView &node, Emitter &emit) {
 
 Value *importClip6(NodeView &node, Emitter &emit) {
   Value *x = node.input(0);
-  std::optional<double> low = node.findFloat("min"), high = node.findFloat("max");
+  std::optional<double> low = node.findFloat("min"),
+                        high = node.findFloat("max");
   return clip(emit, x, low ? emit.scalar(x->element(), *low) : nullptr,
               high ? emit.scalar(x->element(), *high) : nullptr);
 }
@@ -115,8 +129,9 @@ Value *importDropout12(NodeView &node, Emitter &emit) {
   node.ignoreInput(1);
   if (Value *training = node.input(2))
     if (emit.constantScalar(training) != 0.0)
-      return node.fail("'training_mode' is not constantly false; only inference "
-                       "is supported");
+      return node.fail(
+          "'training_mode' is not constantly false; only inference "
+          "is supported");
   return dropout(node, emit, ElementType::Bool);
 }
 
@@ -160,11 +175,24 @@ Value *importBitShift(NodeView &node, Emitter &emit) {
     return node.fail("attribute 'direction' is '{0}'; expected 'LEFT' or "
                      "'RIGHT'",
                      direction);
-  if (category(x->element()) == TypeCategory::Signed)
-    return node.fail("elements of type {0} are not supported; unsigned ones are",
+  if (!isInteger(x->element()))
+    return node.fail("elements of type {0} are not supported; integers are",
                      mnemonic(x->element()));
-  return emit.op(direction == "LEFT" ? OpKind::ShiftLeft : OpKind::ShiftRight,
-                 {x, y});
+  OpKind shift = direction == "LEFT" ? OpKind::ShiftLeft : OpKind::ShiftRight;
+  if (category(x->element()) == TypeCategory::Unsigned)
+    return emit.op(shift, {x, y});
+  // Shifting to the left, and positive numbers to the right, ignores the sign.
+  // A negative x shifts as ~(~x >> y), which fills with ones.
+  ElementType type = x->element(), bits = unsignedOf(type);
+  Value *negative = emit.op(OpKind::Less, {x, emit.scalar(type, 0)});
+  bool right = shift == OpKind::ShiftRight;
+  Value *magnitude =
+      right ? emit.where(negative, emit.op(OpKind::BitwiseNot, {x}), x) : x;
+  Value *shifted = emit.cast(
+      emit.op(shift, {emit.cast(magnitude, bits), emit.cast(y, bits)}), type);
+  if (!right)
+    return shifted;
+  return emit.where(negative, emit.op(OpKind::BitwiseNot, {shifted}), shifted);
 }
 
 Value *importCast(NodeView &node, Emitter &emit) {
@@ -183,8 +211,7 @@ Value *importCastLike(NodeView &node, Emitter &emit) {
 
 Value *importPRelu(NodeView &node, Emitter &emit) {
   Value *x = node.input(0), *slope = node.input(1);
-  Value *negative =
-      emit.op(OpKind::Less, {x, emit.scalar(x->element(), 0)});
+  Value *negative = emit.op(OpKind::Less, {x, emit.scalar(x->element(), 0)});
   Value *y = emit.where(negative, emit.mul(x, slope), x);
   if (!emit.failed() && y->rank() != x->rank())
     return node.fail("slope is {0}, which does not broadcast to {1}",

@@ -117,17 +117,33 @@ Value *importNonZero(NodeView &node, Emitter &emit) {
 }
 
 Value *importCumSum(NodeView &node, Emitter &emit) {
-  Value *x = node.input(0);
-  SmallVector<int64_t, 4> axis = emit.constantInts(node.input(1), "axis");
+  Value *x = node.input(0), *axis = node.input(1);
   CumSumAttrs attrs;
   attrs.exclusive = node.flagAttr("exclusive", false);
   attrs.reverse = node.flagAttr("reverse", false);
-  if (!emit.failed() && axis.size() != 1)
-    return node.fail("'axis' has {0} elements; expected 1", axis.size());
-  if (emit.failed())
-    return nullptr;
-  attrs.axis = node.checkedAxis(axis.front(), x->rank());
-  return emit.op(OpKind::CumSum, {x}, attrs);
+  if (!isInteger(axis->element()) ||
+      numElements(axis->shape()).constant() != 1 || x->rank() == 0)
+    return node.fail("its input is {0} and 'axis' is {1}; expected rank 1 or "
+                     "more and one integer",
+                     x->type, axis->type);
+  if (std::optional<double> known = emit.constantScalar(axis)) {
+    attrs.axis = node.checkedAxis(int64_t(*known), x->rank());
+    return emit.op(OpKind::CumSum, {x}, attrs);
+  }
+  // An axis that depends on data selects among the sums along each.
+  axis = emit.cast(emit.reshape(axis, {}), ElementType::I64);
+  Value *result = nullptr;
+  for (int64_t i = 0; i < int64_t(x->rank()); ++i) {
+    attrs.axis = i;
+    Value *sum = emit.op(OpKind::CumSum, {x}, attrs);
+    auto is = [&](int64_t number) {
+      return emit.op(OpKind::Equal,
+                     {axis, emit.scalar(ElementType::I64, number)});
+    };
+    Value *chosen = emit.op(OpKind::Or, {is(i), is(i - int64_t(x->rank()))});
+    result = result ? emit.where(chosen, sum, result) : sum;
+  }
+  return result;
 }
 
 Value *importTopK(NodeView &node, Emitter &emit) {

@@ -18,7 +18,8 @@ namespace tenon::frontend {
 
 Value *importGemm(NodeView &node, Emitter &emit) {
   Value *a = node.input(0), *b = node.input(1), *c = node.input(2);
-  double alpha = node.floatAttr("alpha", 1.0), beta = node.floatAttr("beta", 1.0);
+  double alpha = node.floatAttr("alpha", 1.0),
+         beta = node.floatAttr("beta", 1.0);
   if (node.flagAttr("transA", false))
     a = emit.transposeLast(a);
   if (node.flagAttr("transB", false))

@@ -42,9 +42,9 @@ Value *filtered(Emitter &emit, Value *keep, double filter, ElementType type) {
 Value *keepByLength(Emitter &emit, Value *padding, Dim batch, Dim keys) {
   Value *key = emit.iota(keys, 4, 3);
   auto part = [&](Dim start) {
-    return emit.reshape(emit.cast(emit.slice(padding, 0, start, batch),
-                                  ElementType::I64),
-                        {batch, Dim(1), Dim(1), Dim(1)});
+    return emit.reshape(
+        emit.cast(emit.slice(padding, 0, start, batch), ElementType::I64),
+        {batch, Dim(1), Dim(1), Dim(1)});
   };
   Value *keep = emit.op(OpKind::Less, {key, part(Dim(0))});
   if (padding->shape()[0] == batch)
@@ -66,8 +66,8 @@ Value *keepByPadding(NodeView &node, Emitter &emit, const AttentionParts &p,
                      "are supported",
                      padding->type);
   }
-  Value *flags = emit.op(
-      OpKind::Greater, {padding, emit.scalar(padding->element(), 0)});
+  Value *flags =
+      emit.op(OpKind::Greater, {padding, emit.scalar(padding->element(), 0)});
   if (padding->rank() == 2)
     return emit.reshape(flags, {s[0], Dim(1), Dim(1), s[1]});
   if (padding->rank() == 3)
@@ -85,11 +85,10 @@ void applyMasks(NodeView &node, Emitter &emit, AttentionParts &p,
     return;
   ElementType type = p.q->element();
   Value *mask = m.bias ? emit.cast(m.bias, type) : nullptr;
-  auto add = [&](Value *other) {
-    mask = mask ? emit.add(mask, other) : other;
-  };
+  auto add = [&](Value *other) { mask = mask ? emit.add(mask, other) : other; };
   if (m.padding)
-    add(filtered(emit, keepByPadding(node, emit, p, m.padding), m.filter, type));
+    add(filtered(emit, keepByPadding(node, emit, p, m.padding), m.filter,
+                 type));
   if (m.causal && !mask && m.filter <= -10000.0) {
     p.attrs.causality = Causality::Causal;
   } else if (m.causal) {
@@ -146,9 +145,10 @@ Value *importMsAttention(NodeView &node, Emitter &emit) {
   if (emit.failed())
     return nullptr;
   if (weights->rank() != 2 || x->rank() != 3)
-    return node.fail("its input is {0} and its weights are {1}; expected rank 3 "
-                     "and rank 2",
-                     x->type, weights->type);
+    return node.fail(
+        "its input is {0} and its weights are {1}; expected rank 3 "
+        "and rank 2",
+        x->type, weights->type);
   if (!sizes || sizes->empty()) {
     std::optional<Dim> third = Dim::divideExactly(weights->shape()[1], Dim(3));
     if (!third || !third->constant())
@@ -169,8 +169,8 @@ Value *importMsAttention(NodeView &node, Emitter &emit) {
   int64_t start = 0;
   Value **targets[] = {&p.q, &p.k, &p.v};
   for (unsigned i = 0; i < 3; ++i) {
-    *targets[i] = splitHeads(emit, emit.slice(all, 2, start, (*sizes)[i]), heads,
-                             "input");
+    *targets[i] = splitHeads(emit, emit.slice(all, 2, start, (*sizes)[i]),
+                             heads, "input");
     start += (*sizes)[i];
   }
   if (emit.failed() || !readScale(node, p))
@@ -185,7 +185,8 @@ Value *importMsAttention(NodeView &node, Emitter &emit) {
     Shape one(past->shape().drop_front());
     p.attrs.queryOffset = one[2];
     key = prependPast(emit, emit.reshape(emit.slice(past, 0, 0, 1), one), p.k);
-    value = prependPast(emit, emit.reshape(emit.slice(past, 0, 1, 1), one), p.v);
+    value =
+        prependPast(emit, emit.reshape(emit.slice(past, 0, 1, 1), one), p.v);
     p.k = swapHeads(emit, key);
     p.v = swapHeads(emit, value);
   }
@@ -193,7 +194,8 @@ Value *importMsAttention(NodeView &node, Emitter &emit) {
     Shape pair(key->shape());
     pair.insert(pair.begin(), Dim(1));
     node.setOutput(
-        1, emit.concat({emit.reshape(key, pair), emit.reshape(value, pair)}, 0));
+        1,
+        emit.concat({emit.reshape(key, pair), emit.reshape(value, pair)}, 0));
   }
   applyMasks(node, emit, p, masks);
   return mergeHeads(emit, emitAttention(emit, p));
@@ -241,14 +243,16 @@ bool readQkv(NodeView &node, Emitter &emit, AttentionParts &p, int64_t heads,
              (k->rank() == 3 || k->rank() == 4)) {
     p.q = splitHeads(emit, q, heads, "query");
     // 4-D: keys and values of cross attention, [B, H, L, D].
-    p.k = k->rank() == 4 ? swapHeads(emit, k) : splitHeads(emit, k, heads, "key");
-    p.v =
-        v->rank() == 4 ? swapHeads(emit, v) : splitHeads(emit, v, heads, "value");
+    p.k =
+        k->rank() == 4 ? swapHeads(emit, k) : splitHeads(emit, k, heads, "key");
+    p.v = v->rank() == 4 ? swapHeads(emit, v)
+                         : splitHeads(emit, v, heads, "value");
   } else {
-    node.fail("'query', 'key' and 'value' are {0}, {1} and {2}, which is no form "
-              "of MultiHeadAttention",
-              q->type, k ? formatv("{0}", k->type).str() : "left out",
-              v ? formatv("{0}", v->type).str() : "left out");
+    node.fail(
+        "'query', 'key' and 'value' are {0}, {1} and {2}, which is no form "
+        "of MultiHeadAttention",
+        q->type, k ? formatv("{0}", k->type).str() : "left out",
+        v ? formatv("{0}", v->type).str() : "left out");
     return false;
   }
   Dim start(0);

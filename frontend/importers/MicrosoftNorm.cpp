@@ -92,8 +92,8 @@ Value *importEmbedLayerNorm(NodeView &node, Emitter &emit) {
     Value *count = emit.filled(ElementType::I32, 0, {batch});
     if (mask) {
       Value *one = emit.scalar(mask->element(), 1);
-      Value *real = emit.cast(emit.op(OpKind::Equal, {mask, one}),
-                              ElementType::I32);
+      Value *real =
+          emit.cast(emit.op(OpKind::Equal, {mask, one}), ElementType::I32);
       count = emit.reduce(OpKind::ReduceSum, real, {1}, false);
     }
     node.setOutput(1, count);

@@ -32,17 +32,17 @@ Value *importTranspose(NodeView &node, Emitter &emit) {
   SmallVector<int64_t> sorted(perm->begin(), perm->end());
   llvm::sort(sorted);
   if (!llvm::equal(sorted, llvm::seq<int64_t>(0, rank)))
-    return node.fail("perm = [{0}] is not a permutation of the axes 0 to {1} of "
-                     "{2}",
-                     llvm::make_range(perm->begin(), perm->end()), rank - 1,
-                     x->type);
+    return node.fail(
+        "perm = [{0}] is not a permutation of the axes 0 to {1} of "
+        "{2}",
+        llvm::make_range(perm->begin(), perm->end()), rank - 1, x->type);
   return emit.transpose(x, *perm);
 }
 
 Value *importConcat(NodeView &node, Emitter &emit) {
   ArrayRef<Value *> inputs = node.allInputs();
-  int64_t axis = node.checkedAxis(node.requireInt("axis"),
-                                  inputs.front()->rank());
+  int64_t axis =
+      node.checkedAxis(node.requireInt("axis"), inputs.front()->rank());
   return emit.concat(inputs, axis);
 }
 
@@ -57,7 +57,8 @@ Dims evenParts(NodeView &node, Dim total, int64_t count) {
     return parts;
   }
   if (node.version() < 18 && total.constant()) {
-    node.fail("a size of {0} does not split into {1} equal parts", total, count);
+    node.fail("a size of {0} does not split into {1} equal parts", total,
+              count);
     return parts;
   }
   Dim part = Dim::ceilDiv(total, Dim(count));
@@ -111,8 +112,8 @@ Value *importSplit(NodeView &node, Emitter &emit) {
     start = start + part;
   }
   if (start.constant() && total.constant() && start != total)
-    return node.fail("the parts add up to {0}, but axis {1} has size {2}", start,
-                     axis, total);
+    return node.fail("the parts add up to {0}, but axis {1} has size {2}",
+                     start, axis, total);
   emit.require(start, total, "sum of the parts");
   return node.output(0);
 }
@@ -179,32 +180,36 @@ Dim endWithinTable(Emitter &emit, Dim size, Dim end) {
   return end;
 }
 
-/// The bounds of a slice with an end that depends on data, clamped by the
-/// model itself so that they are sizes.
-Value *clampedIndex(Emitter &emit, Value *index, Dim size) {
-  Value *limit = emit.dimScalar(size);
+/// A bound of a slice that depends on data, clamped by the model itself to
+/// \p low .. size + \p pastEnd.
+Value *clampedIndex(Emitter &emit, Value *index, Dim size, int64_t low,
+                    int64_t pastEnd) {
   Value *zero = emit.scalar(ElementType::I64, 0);
   index = emit.cast(index, ElementType::I64);
   Value *counted = emit.where(emit.op(OpKind::Less, {index, zero}),
-                              emit.add(index, limit), index);
-  return emit.op(OpKind::Min, {emit.op(OpKind::Max, {counted, zero}), limit});
+                              emit.add(index, emit.dimScalar(size)), index);
+  Value *bounded =
+      emit.op(OpKind::Max, {counted, emit.scalar(ElementType::I64, low)});
+  return emit.op(OpKind::Min, {bounded, emit.dimScalar(size + Dim(pastEnd))});
 }
 
-SliceRange dataRange(NodeView &node, Emitter &emit, Dim size, Value *start,
-                     Value *end, int64_t step) {
-  if (step < 0) {
-    node.fail("a negative step with a start or end that depends on data is not "
-              "supported");
-    return {};
-  }
-  Value *from = clampedIndex(emit, start, size);
-  Value *to = clampedIndex(emit, end, size);
-  Value *distance = emit.op(
-      OpKind::Max, {emit.sub(to, from), emit.scalar(ElementType::I64, 0)});
-  if (step > 1)
-    distance = emit.div(emit.addScalar(distance, step - 1),
-                        emit.scalar(ElementType::I64, step));
-  return {emit.size(from, "start"), emit.size(distance, "size")};
+/// A range of which the start or the end depends on data.
+SliceRange dataRange(Emitter &emit, Dim size, Value *start, Value *end,
+                     int64_t step) {
+  int64_t pastEnd = step > 0 ? 0 : -1;
+  Value *from = clampedIndex(emit, start, size, 0, pastEnd);
+  Value *to = clampedIndex(emit, end, size, step > 0 ? 0 : -1, pastEnd);
+  Value *zero = emit.scalar(ElementType::I64, 0);
+  Value *distance = step > 0 ? emit.sub(to, from) : emit.sub(from, to);
+  distance = emit.op(OpKind::Max, {distance, zero});
+  int64_t stride = std::abs(step);
+  if (stride > 1)
+    distance = emit.div(emit.addScalar(distance, double(stride - 1)),
+                        emit.scalar(ElementType::I64, double(stride)));
+  // Without elements the last one, where a negative step starts, is -1.
+  from = emit.op(OpKind::Max, {from, zero});
+  Dim first = emit.size(from, "start");
+  return {first, emit.size(distance, "size")};
 }
 
 Value *elementOf(Emitter &emit, Value *list, int64_t i) {
@@ -260,8 +265,9 @@ Value *importSlice1(NodeView &node, Emitter &emit) {
   auto starts = node.findInts("starts"), ends = node.findInts("ends");
   auto axes = node.findInts("axes");
   if (!starts || !ends || starts->size() != ends->size())
-    return node.fail("attributes 'starts' and 'ends' must be given and have the "
-                     "same length");
+    return node.fail(
+        "attributes 'starts' and 'ends' must be given and have the "
+        "same length");
   if (!axes)
     axes = llvm::to_vector<4>(llvm::seq<int64_t>(0, starts->size()));
   if (axes->size() != starts->size())
@@ -311,7 +317,7 @@ Value *importSlice(NodeView &node, Emitter &emit) {
     std::optional<Dim> start = known(starts, i), end = known(ends, i);
     SliceRange range;
     if (!start || !end) {
-      range = dataRange(node, emit, size, elementOf(emit, starts, i),
+      range = dataRange(emit, size, elementOf(emit, starts, i),
                         elementOf(emit, ends, i), step);
     } else if (step > 0 && isWeight(x) && size.constant() && !end->constant() &&
                end->isAtLeast(0) && start->isAtLeast(0) &&
@@ -485,8 +491,8 @@ Value *importDepthToSpace(NodeView &node, Emitter &emit) {
 Value *importSpaceToDepth(NodeView &node, Emitter &emit) {
   Value *x = node.input(0);
   StringRef mode = node.strAttr("mode", "DCR");
-  if (mode != "DCR")
-    return node.fail("attribute 'mode' is '{0}'; only DCR is supported", mode);
+  if (mode != "DCR" && mode != "CRD")
+    return node.fail("attribute 'mode' is '{0}'; expected DCR or CRD", mode);
   std::optional<Blocks> s = blocks(node, x);
   if (!s)
     return nullptr;
@@ -496,7 +502,8 @@ Value *importSpaceToDepth(NodeView &node, Emitter &emit) {
     return node.fail("{0} x {1} does not divide into blocks of {2}", s->h, s->w,
                      s->b);
   Value *split = emit.reshape(x, {s->n, s->c, *h, s->b, *w, s->b});
-  Value *moved = emit.transpose(split, {0, 3, 5, 1, 2, 4});
+  Value *moved = mode == "DCR" ? emit.transpose(split, {0, 3, 5, 1, 2, 4})
+                               : emit.transpose(split, {0, 1, 3, 5, 2, 4});
   return emit.reshape(moved, {s->n, s->c * s->b * s->b, *h, *w});
 }
 

@@ -214,8 +214,8 @@ Value *importBatchNorm(NodeView &node, Emitter &emit) {
   Value *bias = perChannel(emit, node.input(2), x, "B");
   Value *mean = perChannel(emit, node.input(3), x, "mean");
   Value *variance = perChannel(emit, node.input(4), x, "var");
-  Value *a =
-      emit.div(scale, emit.op(OpKind::Sqrt, {emit.addScalar(variance, epsilon)}));
+  Value *a = emit.div(
+      scale, emit.op(OpKind::Sqrt, {emit.addScalar(variance, epsilon)}));
   if (emit.failed())
     return nullptr;
   ElementType type = x->element();
@@ -268,10 +268,9 @@ Value *importMeanVariance(NodeView &node, Emitter &emit) {
   for (int64_t &axis : axes)
     axis = node.checkedAxis(axis, x->rank());
   llvm::sort(axes);
-  Value *centred =
-      emit.sub(x, emit.reduce(OpKind::ReduceMean, x, axes, true));
-  Value *variance = emit.reduce(OpKind::ReduceMean,
-                                emit.mul(centred, centred), axes, true);
+  Value *centred = emit.sub(x, emit.reduce(OpKind::ReduceMean, x, axes, true));
+  Value *variance =
+      emit.reduce(OpKind::ReduceMean, emit.mul(centred, centred), axes, true);
   // The epsilon is that of ONNX's definition.
   return emit.div(centred,
                   emit.addScalar(emit.op(OpKind::Sqrt, {variance}), 1e-9));

@@ -92,10 +92,10 @@ Value *importConstant(NodeView &node, Emitter &emit) {
   if (auto values = node.findInts("value_ints"))
     return emit.constant(Constant::ints(*values));
   if (auto values = node.findFloats("value_floats"))
-    return emit.constant(Constant::copy(
-        ElementType::F32, {int64_t(values->size())},
-        {reinterpret_cast<const uint8_t *>(values->data()),
-         values->size() * sizeof(float)}));
+    return emit.constant(
+        Constant::copy(ElementType::F32, {int64_t(values->size())},
+                       {reinterpret_cast<const uint8_t *>(values->data()),
+                        values->size() * sizeof(float)}));
   return node.fail("required attribute 'value' is missing");
 }
 
@@ -160,10 +160,41 @@ Value *importSize(NodeView &node, Emitter &emit) {
 // Reshapes
 //===----------------------------------------------------------------------===//
 
+namespace {
+
+/// A target shape that depends on data, with its 0 and -1 worked out by the
+/// model itself.
+Value *resolvedShape(Emitter &emit, Value *x, Value *shape, bool allowZero) {
+  std::optional<int64_t> count =
+      shape->rank() == 1 ? shape->shape()[0].constant() : std::nullopt;
+  if (!count || *count > 64)
+    return shape;
+  shape = emit.cast(shape, ElementType::I64);
+  Value *minusOne = emit.scalar(ElementType::I64, -1);
+  Value *one = emit.scalar(ElementType::I64, 1);
+  if (!allowZero) {
+    Dims own(x->shape().begin(), x->shape().end());
+    own.resize(*count, Dim(0));
+    Value *zero = emit.scalar(ElementType::I64, 0);
+    shape = emit.where(emit.op(OpKind::Equal, {shape, zero}), emit.dims(own),
+                       shape);
+  }
+  Value *hole = emit.op(OpKind::Equal, {shape, minusOne});
+  Value *others =
+      emit.reduce(OpKind::ReduceProd, emit.where(hole, one, shape), {0}, false);
+  Value *rest = emit.div(emit.dimScalar(product(x->shape())), others);
+  return emit.where(hole, rest, shape);
+}
+
+} // namespace
+
 Value *importReshape(NodeView &node, Emitter &emit) {
-  Value *x = node.input(0);
+  Value *x = node.input(0), *shape = node.input(1);
   bool allowZero = node.flagAttr("allowzero", false);
-  Dims target = emit.sizes(node.input(1), "shape");
+  const auto &known = emit.shapeValues.partialOf(shape);
+  if (!known || llvm::all_of(*known, [](auto &e) { return !e; }))
+    shape = resolvedShape(emit, x, shape, allowZero);
+  Dims target = emit.sizes(shape, "shape");
   if (emit.failed())
     return nullptr;
   std::optional<size_t> hole;
@@ -207,8 +238,29 @@ Value *importFlatten(NodeView &node, Emitter &emit) {
                           product(x->shape().drop_front(axis))});
 }
 
+namespace {
+
+/// Axes that depend on data leave no choice when they are as many as there are
+/// dimensions of size 1. Null when they do.
+Value *squeezeForced(NodeView &node, Emitter &emit, Value *x) {
+  Value *axes = node.version() >= 13 ? node.input(1) : nullptr;
+  if (!axes || emit.knownInts(axes) || !constantShape(x->shape()))
+    return nullptr;
+  Shape rest;
+  for (Dim size : x->shape())
+    if (!size.isConstant(1))
+      rest.push_back(size);
+  if (numElements(axes->shape()) != Dim(int64_t(x->rank() - rest.size())))
+    return nullptr;
+  return emit.reshape(x, rest);
+}
+
+} // namespace
+
 Value *importSqueeze(NodeView &node, Emitter &emit) {
   Value *x = node.input(0);
+  if (Value *forced = squeezeForced(node, emit, x))
+    return forced;
   auto axes = axesOf(node, emit);
   SmallVector<bool> drop = axisMask(node, axes.value_or(Ints()), x->rank());
   if (emit.failed())
@@ -318,8 +370,8 @@ Value *countValue(Emitter &emit, Value *start, Value *limit, Value *delta) {
   Value *sameSign =
       emit.op(OpKind::Equal, {emit.op(OpKind::Greater, {distance, zero}),
                               emit.op(OpKind::Greater, {delta, zero})});
-  Value *missing = emit.op(
-      OpKind::And, {sameSign, emit.op(OpKind::Not, {exact})});
+  Value *missing =
+      emit.op(OpKind::And, {sameSign, emit.op(OpKind::Not, {exact})});
   Value *count = emit.add(quotient, emit.cast(missing, ElementType::I64));
   return emit.op(OpKind::Max, {count, zero});
 }
