@@ -293,7 +293,8 @@ void CompileCommand::summarize(const ir::Module &module,
          << "  artifact: " << format("%.1f MB", report.fileBytes / 1e6) << " ("
          << format("%.2f MB", (report.fileBytes - report.weightBytes) / 1e6)
          << " over its weights), " << report.compiled << " of "
-         << report.numSources << " sources compiled, the rest cached\n";
+         << report.numSources << " sources compiled, "
+         << report.numSources - report.compiled << " from the cache\n";
 }
 
 } // namespace
