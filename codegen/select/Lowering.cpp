@@ -507,7 +507,7 @@ llvm::Expected<kernel::Program> lower(const ir::Module &module,
     return program.takeError();
   plan(*program);
   if (llvm::Error error = kernel::verify(*program))
-    return std::move(error);
+    return error;
   return program;
 }
 

@@ -65,7 +65,7 @@ parseCpuForms(llvm::StringRef list) {
   std::vector<const CpuForm *> chosen;
   for (llvm::StringRef name : names)
     if (llvm::Error error = addForm(name.trim(), chosen))
-      return std::move(error);
+      return error;
   llvm::sort(chosen); // in the table's order: best first
   return chosen;
 }

@@ -583,7 +583,7 @@ llvm::Expected<Program> Parser::run(llvm::MemoryBufferRef buffer) {
                        number, c.message);
   }
   if (llvm::Error error = verify(p))
-    return std::move(error);
+    return error;
   return std::move(p);
 }
 

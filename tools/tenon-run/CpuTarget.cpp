@@ -78,9 +78,9 @@ CpuTarget::run(const ir::Module &module, const ir::Func &func,
     if (llvm::Error error =
             toError(s.setInput(i, rt::DType(input.element), input.shape,
                                input.bytes.data())))
-      return std::move(error);
+      return error;
   if (llvm::Error error = toError(s.run()))
-    return std::move(error);
+    return error;
   std::vector<ir::Tensor> outputs;
   for (size_t i = 0; i < entry.program.outputs.size(); ++i) {
     const rt::OutputValue &value = s.output(i);
