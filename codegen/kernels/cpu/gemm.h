@@ -35,7 +35,7 @@
 ///
 /// Work is cut into tiles of 32 columns (AVX2, generic: 16) by up to 14 (6, 2)
 /// rows. A thread takes a range of column tiles and of row tiles; within it, as
-/// many rows of A as fit in half the L2 cache meet one column tile of B after
+/// many rows of A as fit in most of a 2 MB L2 cache meet one column tile of B after
 /// another, so B is read from memory once for each such block of rows. A
 /// product of few rows is bound by reading B once; it prefetches the next tile
 /// of B.
@@ -106,7 +106,7 @@ struct Gemm {
   template <class Epilogue>
   void run(Range rows, int64_t row_tiles, Range columns,
            EpilogueArgs &e) const {
-    constexpr int64_t l2_floats = 3 << 16; // 768 KB of A
+    constexpr int64_t l2_floats = 6 << 16; // 1.5 MB of A
     int64_t block = max_of(1, l2_floats / (tile_rows * max_of(k, 1)));
     for (int64_t r = rows.begin; r < rows.end; r += block)
       for (int64_t x = columns.begin; x < columns.end; ++x)
@@ -126,8 +126,11 @@ struct Gemm {
     t.k = k;
     t.accumulate = false;
     panels(x, t.b);
-    panels(next, t.next);
-    bool prefetch = rows.end - rows.begin <= 3;
+    // The next tile's panels lie together; each row tile fetches its part, so
+    // that memory is read all the time and never in bursts.
+    int64_t tiles = rows.end - rows.begin;
+    t.next = panel(next * tile_columns);
+    t.next_step = ceil_div(tile_columns, tiles);
     for (int64_t r = rows.begin; r < rows.end; ++r) {
       Range at = row_tile(m, row_tiles, r);
       float *out = c + at.begin * ldc + col;
@@ -135,11 +138,11 @@ struct Gemm {
       bool direct = same_type<Epilogue, Identity> && width == tile_columns;
       t.c = direct ? out : sums;
       t.ldc = direct ? ldc : tile_columns;
-      if (prefetch)
-        micro_tile<true>(at.end - at.begin, t);
+      if (t.next_step > line_floats)
+        micro_tile<tile_panels>(at.end - at.begin, t);
       else
-        micro_tile(at.end - at.begin, t);
-      prefetch = false;
+        micro_tile<1>(at.end - at.begin, t);
+      t.next += t.next_step * k;
       if (!direct)
         finish_tile<Epilogue>(sums, tile_columns, out, ldc, at.end - at.begin,
                               width, at.begin, col, e);

@@ -37,6 +37,8 @@ inline constexpr int tile_rows = 6, tile_panels = 1;
 inline constexpr int tile_rows = 2, tile_panels = 1;
 #endif
 inline constexpr int tile_columns = tile_panels * panel_columns;
+/// Floats in a cache line of 64 bytes.
+inline constexpr int line_floats = 16;
 
 /// The operands of one tile.
 struct Tile {
@@ -46,17 +48,19 @@ struct Tile {
   int64_t k;
   float *c; ///< [rows][tile_columns], rows `ldc` apart
   int64_t ldc;
-  bool accumulate;                ///< add to C instead of writing it
-  const float *next[tile_panels]; ///< panels to prefetch, with Prefetch
+  bool accumulate; ///< add to C instead of writing it
+  /// What the caller reads next: with Lines > 0 each step of k fetches that many
+  /// cache lines at `next` into the L2 cache and moves on by `next_step` floats.
+  const float *next;
+  int64_t next_step;
 };
 
 /// Hides a pointer's origin from the optimiser. It would otherwise give each
 /// row of A a pointer of its own, of which there are too few registers.
 TN_FN void opaque(const float *&p) { __asm__("" : "+r"(p)); }
 
-/// With Prefetch, the panels that the caller will need next are fetched into
-/// the L2 cache along the way, a cache line of each per step of k.
-template <int Rows, bool Prefetch>
+/// The sums of one tile; `Lines` as Tile::next says.
+template <int Rows, int Lines>
 __attribute__((noinline)) void micro(const Tile &t) {
   constexpr int vectors = tile_columns / vf::width;
   constexpr int per_panel = panel_columns / vf::width;
@@ -72,27 +76,26 @@ __attribute__((noinline)) void micro(const Tile &t) {
     for (int j = 0; j < vectors; ++j)
       acc[i][j] = t.accumulate ? load(c + i * ldc + j * vf::width) : vf(0);
   }
-  const float *a[groups], *b[tile_panels], *next[tile_panels];
+  const float *a[groups], *b[tile_panels], *next = t.next;
   TN_UNROLL
   for (int g = 0; g < groups; ++g)
     a[g] = t.a + 3 * g * lda;
   TN_UNROLL
-  for (int p = 0; p < tile_panels; ++p) {
+  for (int p = 0; p < tile_panels; ++p)
     b[p] = t.b[p];
-    next[p] = t.next[p];
-  }
   for (int64_t k = t.k; k > 0; --k) {
     vf row[vectors];
     TN_UNROLL
     for (int j = 0; j < vectors; ++j)
       row[j] = load(b[j / per_panel] + j % per_panel * vf::width);
     TN_UNROLL
-    for (int p = 0; p < tile_panels; ++p) {
+    for (int p = 0; p < tile_panels; ++p)
       b[p] += panel_columns;
-      if constexpr (Prefetch) {
-        __builtin_prefetch(next[p], 0, 2);
-        next[p] += panel_columns;
-      }
+    if constexpr (Lines > 0) {
+      TN_UNROLL
+      for (int line = 0; line < Lines; ++line)
+        __builtin_prefetch(next + line * line_floats, 0, 2);
+      next += t.next_step;
     }
     TN_UNROLL
     for (int i = 0; i < Rows; ++i) {
@@ -116,12 +119,12 @@ __attribute__((noinline)) void micro(const Tile &t) {
 }
 
 /// `micro<rows>` for 1 <= rows <= Rows.
-template <bool Prefetch = false, int Rows = tile_rows>
+template <int Lines = 0, int Rows = tile_rows>
 TN_FN void micro_tile(int64_t rows, const Tile &t) {
   if (rows == Rows)
-    return micro<Rows, Prefetch>(t);
+    return micro<Rows, Lines>(t);
   if constexpr (Rows > 1)
-    micro_tile<Prefetch, Rows - 1>(rows, t);
+    micro_tile<Lines, Rows - 1>(rows, t);
 }
 
 /// C[rows, columns] (+)= A[rows, K] * B with B's panels one after another in
