@@ -8,6 +8,7 @@
 #include "frontend/Emitter.h"
 #include "frontend/NodeView.h"
 #include "frontend/OnnxOps.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 using namespace tenon::ir;
@@ -28,10 +29,37 @@ bool hasSideEffectAfter(const Block &block, Op *last) {
   return false;
 }
 
+/// \p condition ? a : b, whose sizes need not agree: the sizes that differ are
+/// bound when running, and the elements are a slice of both, one after another.
+Value *select(NodeView &node, Emitter &emit, Value *condition, Value *a,
+              Value *b) {
+  if (a->type == b->type)
+    return emit.where(condition, a, b);
+  if (a->element() != b->element() || a->rank() != b->rank())
+    return node.fail("its condition depends on data and its branches give {0} "
+                     "and {1}; expected one element type and rank",
+                     a->type, b->type);
+  Dim sizeA = numElements(a->shape()), sizeB = numElements(b->shape());
+  Dims sizes = emit.sizes(
+      emit.where(condition, emit.dims(a->shape()), emit.dims(b->shape())),
+      "shape");
+  Dim start = emit.size(
+      emit.where(condition, emit.dimScalar(Dim(0)), emit.dimScalar(sizeA)),
+      "start");
+  if (emit.failed())
+    return nullptr;
+  for (auto [i, size] : llvm::enumerate(sizes))
+    if (a->shape()[i] == b->shape()[i])
+      size = a->shape()[i];
+  Value *both =
+      emit.concat({emit.reshape(a, {sizeA}), emit.reshape(b, {sizeB})}, 0);
+  return emit.reshape(emit.slice(both, 0, start, numElements(sizes)), sizes);
+}
+
 } // namespace
 
 /// A branch on a constant is followed. A branch on data computes both sides,
-/// which are pure, and selects; their results must have the same shapes.
+/// which are pure, and selects; their results must have the same ranks.
 Value *importIf(NodeView &node, Emitter &emit) {
   Value *condition = node.input(0);
   const onnx::GraphProto *thenGraph = node.requireGraph("then_branch");
@@ -59,13 +87,8 @@ Value *importIf(NodeView &node, Emitter &emit) {
     if (hasSideEffectAfter(emit.func.body, last))
       return node.fail("its condition depends on data and a branch computes "
                        "sizes from data, which is not supported");
-    for (size_t i = 0; i < a.size(); ++i) {
-      if (a[i]->type != b[i]->type)
-        return node.fail("its condition depends on data and its branches give "
-                         "{0} and {1}; only branches of one type are supported",
-                         a[i]->type, b[i]->type);
-      results.push_back(emit.where(condition, a[i], b[i]));
-    }
+    for (size_t i = 0; i < a.size(); ++i)
+      results.push_back(select(node, emit, condition, a[i], b[i]));
   }
   if (emit.failed())
     return nullptr;

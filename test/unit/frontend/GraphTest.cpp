@@ -280,6 +280,29 @@ TEST(If, SelectsOnData) {
   expectParts(m.text(), {"abs", "neg", "where"});
 }
 
+/// The sizes that differ are bound when running; others stay as they are.
+TEST(If, SelectsSizesOnData) {
+  TestModel m;
+  m.input("x", Float, {"n", "3", "3"});
+  m.input("c", Bool, {});
+  auto &node = branch(m, "c", "Transpose", "Neg");
+  setInts(*node.mutable_attribute(0)->mutable_g()->mutable_node(0), "perm",
+          {1, 0, 2});
+  m.output("y");
+  expectParts(m.text(), {"bind_dims", "concat", "slice",
+                         "-> (y: f32[\"the_If.shape0\", \"the_If.shape1\", 3])"});
+}
+
+TEST(If, RefusesRanksOnData) {
+  TestModel m;
+  m.input("x", Int64, {"2", "3"});
+  m.input("c", Bool, {});
+  branch(m, "c", "Size", "Neg");
+  m.output("y");
+  expectParts(m.text(), {"'the_If' (If)", "i64 and i64[2, 3]",
+                         "one element type and rank"});
+}
+
 TEST(If, ChecksItsParts) {
   TestModel type = model();
   branch(type, "x", "Abs", "Neg");

@@ -120,6 +120,44 @@ TEST(Slice, ClampsAsOnnxDoes) {
   expectParts(slice(0, 1, 0), {"error: ", "step of 0"});
 }
 
+/// Bounds from data are clamped by the model and bound: start, then size.
+TEST(Slice, BoundsFromData) {
+  for (int64_t step : {1, 2, -1, -3}) {
+    TestModel m = model();
+    m.input("start", Int64, {"1"});
+    m.input("end", Int64, {"1"});
+    m.ints("axes", {1});
+    m.ints("steps", {step});
+    m.node("Slice", {"x", "start", "end", "axes", "steps"}, {"y"});
+    expectParts(m.text(), {"bind_dims", "f32[batch, \"the_Slice.size0\", 64]",
+                           "steps = [1, " + std::to_string(step) + ", 1]"});
+  }
+}
+
+/// Where data give as many axes as there are sizes of 1, those are the axes.
+TEST(Squeeze, AxesFromDataMayBeForced) {
+  auto squeeze = [](const std::string &count) {
+    TestModel m;
+    m.input("x", Float, {"3", "1", "2", "1"});
+    m.input("axes", Int64, {count});
+    m.node("Squeeze", {"x", "axes"}, {"y"});
+    m.output("y");
+    return m.text();
+  };
+  expectParts(squeeze("2"), {"reshape", "f32[3, 2]"});
+  expectParts(squeeze("1"), {"'the_Squeeze' (Squeeze)", "'axes'",
+                             "depends on data"});
+}
+
+TEST(CumSum, SelectsAxisFromData) {
+  TestModel m;
+  m.input("x", Float, {"n", "4"});
+  m.input("axis", Int32, {});
+  m.node("CumSum", {"x", "axis"}, {"y"});
+  m.output("y");
+  expectParts(m.text(), {"axis = 0", "axis = 1", "where", "-> (y: f32[n, 4])"});
+}
+
 /// Position tables cut to a length end the lengths that a model can do.
 TEST(Slice, TablesBoundLengths) {
   TestModel m;
