@@ -289,8 +289,9 @@ TEST(If, SelectsSizesOnData) {
   setInts(*node.mutable_attribute(0)->mutable_g()->mutable_node(0), "perm",
           {1, 0, 2});
   m.output("y");
-  expectParts(m.text(), {"bind_dims", "concat", "slice",
-                         "-> (y: f32[\"the_If.shape0\", \"the_If.shape1\", 3])"});
+  expectParts(m.text(),
+              {"bind_dims", "concat", "slice",
+               "-> (y: f32[\"the_If.shape0\", \"the_If.shape1\", 3])"});
 }
 
 TEST(If, RefusesRanksOnData) {

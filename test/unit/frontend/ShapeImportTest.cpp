@@ -145,8 +145,8 @@ TEST(Squeeze, AxesFromDataMayBeForced) {
     return m.text();
   };
   expectParts(squeeze("2"), {"reshape", "f32[3, 2]"});
-  expectParts(squeeze("1"), {"'the_Squeeze' (Squeeze)", "'axes'",
-                             "depends on data"});
+  expectParts(squeeze("1"),
+              {"'the_Squeeze' (Squeeze)", "'axes'", "depends on data"});
 }
 
 TEST(CumSum, SelectsAxisFromData) {
