@@ -52,8 +52,8 @@ std::optional<std::string> ir::escapes(const Match &match, const Func &func) {
           continue;
         std::string reason = "the value of " + describe(*op) + " is also ";
         if (use.op->kind() == OpKind::Return && use.op->block() == &func.body)
-          return reason + "the graph output '" +
-                 func.outputs[use.index].name + "'";
+          return reason + "the graph output '" + func.outputs[use.index].name +
+                 "'";
         return reason + "used by " + describe(*use.op);
       }
   }
@@ -195,16 +195,29 @@ void Rewriter::eraseIfDead(Op &root) {
         enqueue(operand->def());
       }
     gone.insert(op);
-    queued.erase(op);
-    llvm::erase_if(insertionPoints,
-                   [&](const auto &point) { return point.first == op; });
-    for (auto &[point, before] : insertionPoints)
-      if (before == op)
-        before = op->prev();
-    if (onErase)
-      onErase(op);
-    op->erase();
+    erase(*op);
   }
+}
+
+void Rewriter::erase(Op &op) {
+  queued.erase(&op);
+  llvm::erase_if(insertionPoints,
+                 [&](const auto &point) { return point.first == &op; });
+  for (auto &[point, before] : insertionPoints)
+    if (before == &op)
+      before = op.prev();
+  if (onErase)
+    onErase(&op);
+  op.erase();
+}
+
+void Rewriter::discard(llvm::SmallVectorImpl<Op *> &created) {
+  // Users first; one op at a time, because each is in the list itself.
+  llvm::sort(created, [](Op *a, Op *b) { return b->isBefore(a); });
+  for (Op *op : created)
+    if (!op->hasUses())
+      erase(*op);
+  created.clear();
 }
 
 //===----------------------------------------------------------------------===//
@@ -244,9 +257,8 @@ public:
   }
 
   /// Erases what a refused rewrite built.
-  void discard(ArrayRef<Op *> created) {
-    for (Op *op : created)
-      rewriter.eraseIfDead(*op);
+  void discard(llvm::SmallVectorImpl<Op *> &created) {
+    rewriter.discard(created);
   }
 
   /// Lists what was built since the last call.
@@ -296,8 +308,7 @@ public:
       return changed;
     for (Op &op : func.body)
       if (auto miss = misses.find(&op); miss != misses.end())
-        driver.listener->missed(miss->second.rule, op.loc,
-                                miss->second.reason);
+        driver.listener->missed(miss->second.rule, op.loc, miss->second.reason);
     return changed;
   }
 

@@ -80,6 +80,10 @@ private:
   /// Finds what was built since the last call.
   void collectNew(llvm::SmallVectorImpl<Op *> &created);
   void updateTypes(Value *changed);
+  /// Erases \p op, which nothing uses.
+  void erase(Op &op);
+  /// Erases what a refused rewrite built and leaves the rest as it was.
+  void discard(llvm::SmallVectorImpl<Op *> &created);
 
   std::deque<Op *> queue;
   llvm::DenseSet<Op *> queued;

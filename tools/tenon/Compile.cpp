@@ -115,9 +115,14 @@ Error CompileCommand::checkFlags() {
     emit = StringRef(out).ends_with(".so")   ? Emit::SharedObject
            : StringRef(out).ends_with(".tn") ? Emit::Ir
                                              : Emit::Executable;
-  if (out.empty() && stopAfter.empty() && emit != Emit::Ir)
+  // What is text is printed when there is no file for it.
+  bool isText =
+      emit == Emit::Ir || (!stopAfter.empty() && !stopsAt("objects") &&
+                           !stopsAt("artifact") && emit != Emit::Source);
+  if (out.empty() && !isText)
     return userError("no output given: tenon compile {0} -o OUT", model);
-  if (!out.empty() && sys::fs::is_directory(out) && emit != Emit::Source)
+  if (!out.empty() && sys::fs::is_directory(out) && emit != Emit::Source &&
+      !stopsAt("source"))
     return userError("{0}: error: is a directory, expected a file to write",
                      out);
   return Error::success();
@@ -210,8 +215,14 @@ Error CompileCommand::build(const ir::Module &module, Progress &progress) {
   progress.begin("source");
   std::vector<codegen::Source> sources =
       codegen::emitUnits(program->units, targetOptions);
-  if (stopsAt("source") || emit == Emit::Source)
+  if (stopsAt("source") || emit == Emit::Source) {
+    if (out.empty() && keepSources.empty())
+      return printOrWrite([&](raw_ostream &os) {
+        for (const codegen::Source &source : sources)
+          os << "//===- " << source.name << '\n' << source.text;
+      });
     return writeSources(sources, out.empty() ? keepSources : out);
+  }
 
   progress.begin("artifact");
   codegen::ArtifactOptions options;
