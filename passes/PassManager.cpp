@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/PassManager.h"
 #include "ir/support/Diag.h"
+#include "ir/text/Names.h"
 #include "ir/text/Text.h"
 #include "ir/verify/Verify.h"
 #include "passes/VerifyNumerics.h"
@@ -37,9 +38,12 @@ void forEachConstant(const ir::Module &module,
 
 /// Parses what was printed and prints it again.
 llvm::Error checkRoundTrip(const ir::Module &module, const std::string &text) {
+  // Under the names of the text: those of the model need not differ.
+  ir::ConstantNames names(module, ir::PrintOptions().maxInlineElements);
   llvm::StringMap<ir::ConstantRef> weights;
   forEachConstant(module, [&](const ir::ConstantRef &constant) {
-    weights[constant->name()] = constant;
+    if (StringRef name = names.of(constant.get()); !name.empty())
+      weights[name] = constant;
   });
   llvm::Expected<ir::ParsedFile> parsed =
       ir::parse(llvm::MemoryBufferRef(text, "round-trip"),
