@@ -46,6 +46,17 @@ llvm::StringRef cppType(ElementType element) {
   }
 }
 
+llvm::StringRef storageType(ElementType element) {
+  switch (element) {
+  case ElementType::F16:
+    return "tn_f16";
+  case ElementType::BF16:
+    return "tn_bf16";
+  default:
+    return cppType(element);
+  }
+}
+
 std::string floatLiteral(double value, bool isDouble) {
   const char *suffix = isDouble ? "" : "f";
   if (std::isnan(value))
@@ -70,6 +81,9 @@ std::string floatLiteral(double value, bool isDouble) {
 std::string literal(ElementType element, const ir::Constant &scalar) {
   if (element == ElementType::F32 || element == ElementType::F64)
     return floatLiteral(scalar.floatAt(0), element == ElementType::F64);
+  if (element == ElementType::F16 || element == ElementType::BF16)
+    return llvm::formatv("tn_cast<{0}>({1})", storageType(element),
+                         floatLiteral(scalar.floatAt(0), /*isDouble=*/false));
   int64_t value = scalar.intAt(0);
   if (element == ElementType::I64 || element == ElementType::I32) {
     const char *suffix = element == ElementType::I64 ? "L" : "";
@@ -118,7 +132,7 @@ std::string callText(const Functor &functor, const Functor::Node &node,
   if (node.kind == OpKind::Cast) {
     bool toBool = node.element == ElementType::Bool;
     name = toBool ? "tn_to_bool"
-                  : ("tn_cast<" + cppType(node.element) + ">").str();
+                  : ("tn_cast<" + storageType(node.element) + ">").str();
     return name + "(" + operands[0] + ")";
   }
   AttrText attrs(functor.elementOf(node.operands[0]));

@@ -16,6 +16,8 @@ namespace tenon::codegen {
 /// The C++ type of \p element in kernels ("float", "tn_bool"); empty when
 /// kernels compute nothing with it (f16, 4-bit ...).
 llvm::StringRef cppType(ir::ElementType element);
+/// As above, and of the types that loops only load, cast and store: "tn_f16".
+llvm::StringRef storageType(ir::ElementType element);
 /// "0.125f", "0x1.8p-24", "-__builtin_inff()": exact, of type float or double.
 std::string floatLiteral(double value, bool isDouble);
 /// \p value as a literal of exactly \p element's C++ type.

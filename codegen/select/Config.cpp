@@ -46,7 +46,7 @@ Config &Config::number(llvm::StringRef name, double value) {
 }
 
 Config &Config::type(llvm::StringRef name, ir::ElementType element) {
-  return raw("using", name, cppType(element));
+  return raw("using", name, storageType(element));
 }
 
 Config &Config::types(llvm::StringRef name,
@@ -55,7 +55,7 @@ Config &Config::types(llvm::StringRef name,
   for (ir::ElementType element : elements) {
     if (list.back() != '<')
       list += ", ";
-    list += cppType(element);
+    list += storageType(element);
   }
   return raw("using", name, list + ">");
 }

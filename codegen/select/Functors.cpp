@@ -168,11 +168,18 @@ bool isVectorizable(const Functor &functor) {
 
 std::optional<ElementType> unsupportedElement(const Functor &functor) {
   for (const Functor::Argument &argument : functor.arguments)
-    if (cppType(argument.element).empty())
+    if (storageType(argument.element).empty())
       return argument.element;
-  for (const Functor::Node &node : functor.nodes)
-    if (cppType(node.element).empty())
+  for (const Functor::Node &node : functor.nodes) {
+    if (storageType(node.element).empty())
       return node.element;
+    // What is only stored is cast and chosen between, nothing else.
+    bool computes = node.kind != OpKind::Const && node.kind != OpKind::Cast &&
+                    node.kind != OpKind::Where;
+    for (unsigned operand : node.operands)
+      if (computes && cppType(functor.elementOf(operand)).empty())
+        return functor.elementOf(operand);
+  }
   return std::nullopt;
 }
 

@@ -96,7 +96,8 @@ llvm::Error launchLoop(Lowering &lowering, const ir::Op &op,
   Functor bound = bindLiterals(functor, literals);
   if (std::optional<ElementType> element = unsupportedElement(bound))
     return unsupportedType(op, *element,
-                           "f64, f32, bool and the integers of 8 to 64 bits");
+                           "f64, f32, bool and the integers of 8 to 64 bits, "
+                           "and casts of f16 and bf16");
   unsigned numOperands = space.views.size();
   space.views.insert(space.views.end(), results.begin(), results.end());
   return launchSpace(lowering, op, bound, std::move(space), numOperands);

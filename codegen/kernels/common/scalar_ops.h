@@ -11,6 +11,7 @@
 /// stored as a byte that is 0 or 1 and has the type `tn_bool` (uint8_t).
 /// Generated units call them by name. `cpu/vec_ops.h` overloads every one that
 /// has a meaning on f32 and bool for the vector types `tn::vf` and `tn::vm`.
+/// f16 and bf16 (half.h) are cast from and to, and chosen between.
 ///
 /// Rules that hold throughout:
 ///  * Nothing traps. Integer division and remainder by zero give 0, and
@@ -32,6 +33,7 @@
 #define TENON_KERNELS_COMMON_SCALAR_OPS_H
 
 #include "kernels/common/form.h"
+#include "kernels/common/half.h"
 
 inline namespace TN_FORM {
 
@@ -441,6 +443,7 @@ template <tn_scalar T> TN_FN T tn_shift_right(T a, T b) {
 template <tn_scalar T> TN_FN T tn_where(tn_bool c, T a, T b) {
   return c ? a : b;
 }
+template <tn_half T> TN_FN T tn_where(tn_bool c, T a, T b) { return c ? a : b; }
 
 //===----------------------------------------------------------------------===//
 // Casts
@@ -475,6 +478,22 @@ template <tn_scalar To, tn_scalar From> TN_FN To tn_cast(From x) {
   } else {
     return To(x);
   }
+}
+
+template <tn_half From> TN_FN tn_bool tn_to_bool(From x) {
+  return tn_to_float(x) != 0;
+}
+template <tn_scalar To, tn_half From> TN_FN To tn_cast(From x) {
+  return tn_cast<To>(tn_to_float(x));
+}
+template <tn_half To, tn_half From> TN_FN To tn_cast(From x) {
+  return tn_round_to<To>(tn_to_float(x));
+}
+template <tn_half To, tn_scalar From> TN_FN To tn_cast(From x) {
+  if constexpr (tn_is_float<From>)
+    return tn_round_to<To>(x);
+  else
+    return tn_round_to<To>(x < 0 ? 0 - uint64_t(x) : uint64_t(x), x < 0);
 }
 
 } // namespace TN_FORM
