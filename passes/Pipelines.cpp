@@ -57,10 +57,12 @@ static constexpr StringLiteral fusedPipeline[] = {
     // 3. Parallel products before any of them takes up an epilogue.
     "merge-matmuls",
     "canonicalize",
+    // 4. Whole fused ops compute in f32; the casts go into maps.
+    "promote-half",
     "fuse-epilogue",
-    // 4. What elementwise work is left over.
+    // 5. What elementwise work is left over.
     "fuse-elementwise",
-    // 5. Clean up.
+    // 6. Clean up.
     "cse",
     "dce",
 };
