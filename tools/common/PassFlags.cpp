@@ -44,7 +44,12 @@ PassFlags::PassFlags(cl::SubCommand &sub)
       verifyNumerics(
           "verify-numerics",
           cl::desc("evaluate before and after each pass and compare"),
-          cl::sub(sub), cl::cat(category)) {}
+          cl::sub(sub), cl::cat(category)),
+      paranoid("paranoid",
+               cl::desc("check after each pass that it told the truth about "
+                        "changes and that the text parses back"),
+               cl::init(passes::PassOptions().paranoid), cl::sub(sub),
+               cl::cat(category)) {}
 
 Expected<passes::PassOptions> PassFlags::options() const {
   passes::PassOptions options;
@@ -55,6 +60,7 @@ Expected<passes::PassOptions> PassFlags::options() const {
   options.rewriteLimit = rewriteLimit;
   options.timing = timing;
   options.verifyNumerics = verifyNumerics;
+  options.paranoid = paranoid;
   SmallVector<StringRef, 4> entries;
   StringRef(requireFused).split(entries, ',', -1, /*KeepEmpty=*/false);
   for (StringRef entry : entries) {

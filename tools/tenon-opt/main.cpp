@@ -138,6 +138,8 @@ llvm::Error run(const Options &flags) {
   llvm::Expected<passes::PassOptions> options = flags.passFlags.options();
   if (!options)
     return options.takeError();
+  // This is a tool for tests: the passes are always checked.
+  options->paranoid = true;
   std::error_code code;
   llvm::raw_fd_ostream os(flags.output, code, llvm::sys::fs::OF_Text);
   if (code)
