@@ -35,8 +35,8 @@
 ///
 /// Work is cut into tiles of 32 columns (AVX2, generic: 16) by up to 14 (6, 2)
 /// rows. A thread takes a range of column tiles and of row tiles; within it, as
-/// many rows of A as fit in most of a 2 MB L2 cache meet one column tile of B after
-/// another, so B is read from memory once for each such block of rows. A
+/// many rows of A as fit in most of a 2 MB L2 cache meet one column tile of B
+/// after another, so B is read from memory once for each such block of rows. A
 /// product of few rows is bound by reading B once; it prefetches the next tile
 /// of B.
 ///
@@ -106,8 +106,13 @@ struct Gemm {
   template <class Epilogue>
   void run(Range rows, int64_t row_tiles, Range columns,
            EpilogueArgs &e) const {
-    constexpr int64_t l2_floats = 6 << 16; // 1.5 MB of A
-    int64_t block = max_of(1, l2_floats / (tile_rows * max_of(k, 1)));
+    // All rows at once if they nearly fill a 2 MB cache; else blocks of 768 KB,
+    // which leave room for B and for a second thread on the same core.
+    constexpr int64_t whole_floats = 7 << 16, block_floats = 3 << 16;
+    int64_t tile_floats = tile_rows * max_of(k, 1);
+    int64_t block = (rows.end - rows.begin) * tile_floats <= whole_floats
+                        ? max_of(1, rows.end - rows.begin)
+                        : max_of(1, block_floats / tile_floats);
     for (int64_t r = rows.begin; r < rows.end; r += block)
       for (int64_t x = columns.begin; x < columns.end; ++x)
         run_column<Epilogue>({r, min_of(r + block, rows.end)}, row_tiles, x,

@@ -49,8 +49,9 @@ struct Tile {
   float *c; ///< [rows][tile_columns], rows `ldc` apart
   int64_t ldc;
   bool accumulate; ///< add to C instead of writing it
-  /// What the caller reads next: with Lines > 0 each step of k fetches that many
-  /// cache lines at `next` into the L2 cache and moves on by `next_step` floats.
+  /// What the caller reads next: with Lines > 0 each step of k fetches that
+  /// many cache lines at `next` into the L2 cache and moves on by `next_step`
+  /// floats.
   const float *next;
   int64_t next_step;
 };
