@@ -7,6 +7,7 @@
 #include "runtime/c_api.h"
 
 #include "runtime/Cpu.h"
+#include "runtime/LanguageModel.h"
 #include "runtime/Payload.h"
 #include "runtime/Session.h"
 
@@ -26,6 +27,11 @@ struct tenon_session {
   std::unique_ptr<Session> session;
   std::string error;
   bool ran = false;
+};
+
+struct tenon_lm {
+  std::unique_ptr<LanguageModel> model;
+  std::string error;
 };
 
 namespace {
@@ -155,5 +161,38 @@ int tenon_get_output_named(tenon_session *session, const char *name,
   return report(session, TN_ERROR("no output '%s'",
                                   printable(std::string(name)).c_str()));
 }
+
+tenon_lm *tenon_lm_create(const tenon_model *model, unsigned threads) {
+  auto lm = LanguageModel::create(model->model, threads);
+  if (!lm.ok()) {
+    openError() = lm.message();
+    return nullptr;
+  }
+  return new tenon_lm{std::move(*lm), ""};
+}
+
+void tenon_lm_destroy(tenon_lm *lm) { delete lm; }
+
+const char *tenon_lm_error(const tenon_lm *lm) { return lm->error.c_str(); }
+
+int64_t tenon_lm_vocabulary(const tenon_lm *lm) {
+  return lm->model->vocabulary();
+}
+
+int64_t tenon_lm_capacity(const tenon_lm *lm) { return lm->model->capacity(); }
+
+int64_t tenon_lm_position(const tenon_lm *lm) { return lm->model->position(); }
+
+int tenon_lm_feed(tenon_lm *lm, const int64_t *tokens, size_t count) {
+  Status status = lm->model->feed({tokens, count});
+  lm->error = status.message();
+  return status.ok() ? 0 : 1;
+}
+
+const float *tenon_lm_logits(const tenon_lm *lm) {
+  return lm->model->logits().data();
+}
+
+void tenon_lm_reset(tenon_lm *lm) { lm->model->reset(); }
 
 } // extern "C"

@@ -114,6 +114,34 @@ TENON_API int tenon_get_output(tenon_session *session, size_t index,
 TENON_API int tenon_get_output_named(tenon_session *session, const char *name,
                                      tenon_tensor *tensor);
 
+/*
+ * Language models: feed tokens, read the logits of what comes next.
+ *
+ *   tenon_lm *lm = tenon_lm_create(model, 0);
+ *   if (tenon_lm_feed(lm, prompt, count))
+ *     fprintf(stderr, "%s\n", tenon_lm_error(lm));
+ *   const float *logits = tenon_lm_logits(lm);
+ *
+ * The model remembers what it was fed: each further call gives new tokens only.
+ */
+typedef struct tenon_lm tenon_lm;
+
+/** Null when the model does not continue text; see tenon_open_error(). */
+TENON_API tenon_lm *tenon_lm_create(const tenon_model *model, unsigned threads);
+TENON_API void tenon_lm_destroy(tenon_lm *lm);
+TENON_API const char *tenon_lm_error(const tenon_lm *lm);
+/** The number of logits; token ids are below it. */
+TENON_API int64_t tenon_lm_vocabulary(const tenon_lm *lm);
+/** How many tokens fit, INT64_MAX without a limit; how many there are. */
+TENON_API int64_t tenon_lm_capacity(const tenon_lm *lm);
+TENON_API int64_t tenon_lm_position(const tenon_lm *lm);
+/** Appends tokens; 0 on success. */
+TENON_API int tenon_lm_feed(tenon_lm *lm, const int64_t *tokens, size_t count);
+/** Of the last feed, until the next. */
+TENON_API const float *tenon_lm_logits(const tenon_lm *lm);
+/** Forgets all tokens. */
+TENON_API void tenon_lm_reset(tenon_lm *lm);
+
 #ifdef __cplusplus
 }
 #endif

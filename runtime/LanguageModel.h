@@ -1,0 +1,107 @@
+//===- LanguageModel.h - feeds tokens to a causal model -----------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_RUNTIME_LANGUAGEMODEL_H
+#define TENON_RUNTIME_LANGUAGEMODEL_H
+
+#include "runtime/Session.h"
+
+namespace tenon::rt {
+
+/// A causal language model with its memory of the tokens so far: give it
+/// tokens, read the logits of the next one.
+///
+/// The model's inputs are known by their names, as exporters write them:
+/// `input_ids` [batch, n], and if they are there `attention_mask` [batch, all],
+/// `position_ids` [batch, n] and caches `past...` that go with outputs
+/// `present...`. The memory is, in order of preference, the plan's state
+/// (compiled with --max-context), caches that go from outputs to inputs, or, in
+/// a model without either, all tokens, computed anew each time.
+///
+/// \code
+///   auto lm = LanguageModel::create(model);
+///   lm->feed(prompt);                            // prefill
+///   while (...)
+///     lm->feed({&token, 1});                     // decode
+/// \endcode
+class LanguageModel {
+public:
+  /// `rows` sequences are fed side by side. `threads` as for Session. `model`
+  /// must outlive the result. Fails when the model is no language model, with
+  /// the reason.
+  static Result<std::unique_ptr<LanguageModel>>
+  create(const Model &model, unsigned threads = 0, size_t rows = 1);
+
+  /// The number of logits; token ids are below it.
+  int64_t vocabulary() const { return numLogits; }
+  /// How many tokens a row may hold; INT64_MAX when nothing limits it.
+  int64_t capacity() const;
+  /// Tokens in each row, padding included.
+  int64_t position() const { return fed; }
+  size_t rows() const { return numRows; }
+
+  /// Appends `tokens`, [rows, n] in C order with n >= 1, to the sequences and
+  /// computes. `real`, of the same size, is 0 where a token is padding, which
+  /// nothing attends to (on the left of a short row); empty means none is.
+  /// After a failure the sequences are as before, but for running out of
+  /// memory in the middle.
+  Status feed(std::span<const int64_t> tokens,
+              std::span<const uint8_t> real = {});
+
+  /// What the last feed() computed for what follows the last token of `row`:
+  /// vocabulary() logits, valid until the next feed().
+  std::span<const float> logits(size_t row = 0) const;
+
+  /// Forgets all tokens.
+  void reset();
+
+  /// For times, FLOPs and bytes of the last feed().
+  Session &session() { return *runs; }
+
+private:
+  enum class Role { Tokens, Mask, Positions, Past };
+  /// A cache that is an input and, longer, an output.
+  struct Cache {
+    size_t input, output;
+    size_t axis; ///< the dimension that grows
+    AlignedBytes memory[2];
+    uint64_t bytes[2] = {0, 0};
+  };
+
+  explicit LanguageModel(std::unique_ptr<Session> session, size_t rows)
+      : runs(std::move(session)), plan(runs->model().plan()), numRows(rows) {}
+  Status readInputs();
+  Status readOutputs();
+  Status pairCaches();
+  Result<Role> roleOf(const std::string &name) const;
+  bool recomputes() const { return caches.empty() && !hasState(); }
+  bool hasState() const;
+  Status checkTokens(std::span<const int64_t> tokens,
+                     std::span<const uint8_t> real) const;
+  Status setInputs(size_t n);
+  Status setNumbers(size_t input, const std::vector<int64_t> &numbers,
+                    size_t columns);
+  std::vector<int64_t> positionsOf(size_t first, size_t n) const;
+  Status setCaches(size_t n);
+  Status keepLogits();
+
+  std::unique_ptr<Session> runs;
+  const Plan &plan;
+  size_t numRows;
+  int64_t numLogits = 0, fed = 0;
+  size_t logitsOutput = 0;
+  std::vector<Role> roles; ///< of the inputs
+  std::vector<Cache> caches;
+  unsigned parity = 0; ///< which memory of the caches holds the past
+  std::vector<std::vector<int64_t>> sequences; ///< of each row
+  std::vector<std::vector<uint8_t>> isReal;
+  std::vector<std::vector<char>> inputData; ///< what the inputs point to
+  std::vector<float> lastLogits; ///< [rows, vocabulary]
+};
+
+} // namespace tenon::rt
+
+#endif // TENON_RUNTIME_LANGUAGEMODEL_H
