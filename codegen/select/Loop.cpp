@@ -16,7 +16,7 @@ using kernel::Functor;
 
 namespace {
 
-/// The kernels' limit on ranks (codegen/kernels/cpu/strided.h).
+/// The kernels' limit on ranks (codegen/kernels/common/strided.h).
 constexpr unsigned maxRank = 8;
 
 /// The iteration space of some views of one shape, with dimensions merged where

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kernels/cpu/conv.h"
-#include "kernels/cpu/pool.h"
+#include "kernels/common/pool.h"
 #include "support.h"
 
 using namespace test;

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kernels/cpu/data_movement.h"
+#include "kernels/common/data_movement.h"
 #include "support.h"
 
 #include <algorithm>

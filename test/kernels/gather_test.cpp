@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kernels/cpu/gather.h"
+#include "kernels/common/gather.h"
 #include "support.h"
 
 using namespace test;

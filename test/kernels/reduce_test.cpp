@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kernels/cpu/reduce.h"
+#include "kernels/common/reduce.h"
 #include "support.h"
 
 using namespace test;

@@ -41,7 +41,9 @@
 
 /// Full unrolling of a loop whose trip count is a template argument.
 #define TN_PRAGMA(x) _Pragma(#x)
-#if defined(__clang__)
+#if defined(__CUDACC__)
+#define TN_UNROLL TN_PRAGMA(unroll)
+#elif defined(__clang__)
 #define TN_UNROLL TN_PRAGMA(clang loop unroll(full))
 #else
 #define TN_UNROLL TN_PRAGMA(GCC unroll 32)

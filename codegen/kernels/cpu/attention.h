@@ -74,7 +74,7 @@
 #define TENON_KERNELS_CPU_ATTENTION_H
 
 #include "kernels/cpu/micro.h"
-#include "kernels/cpu/strided.h"
+#include "kernels/common/strided.h"
 #include "kernels/cpu/transpose.h"
 #include "kernels/cpu/vec_ops.h"
 

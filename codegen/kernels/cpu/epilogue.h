@@ -42,7 +42,7 @@
 #ifndef TENON_KERNELS_CPU_EPILOGUE_H
 #define TENON_KERNELS_CPU_EPILOGUE_H
 
-#include "kernels/cpu/strided.h"
+#include "kernels/common/strided.h"
 #include "kernels/cpu/vec_ops.h"
 
 namespace tn {

@@ -52,7 +52,7 @@
 #define TENON_KERNELS_CPU_LOOP_H
 
 #include "kernels/cpu/epilogue.h"
-#include "kernels/cpu/strided.h"
+#include "kernels/common/strided.h"
 #include "kernels/cpu/vec_ops.h"
 
 namespace tn {

@@ -61,7 +61,7 @@
 #ifndef TENON_KERNELS_CPU_NORM_H
 #define TENON_KERNELS_CPU_NORM_H
 
-#include "kernels/cpu/strided.h"
+#include "kernels/common/strided.h"
 #include "kernels/cpu/vec_ops.h"
 
 namespace tn {

@@ -6,15 +6,15 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// What most kernels share: the static split of work over threads, and `Space`,
-/// an index space with the strides of several operands, whose dimensions are
-/// merged at run time wherever every operand allows it.
+/// What most kernels share, on CPUs and GPUs: the static split of work over
+/// threads, and `Space`, an index space with the strides of several operands,
+/// whose dimensions are merged at run time wherever every operand allows it.
 ///
 /// Strides count elements throughout.
 ///
 //===----------------------------------------------------------------------===//
-#ifndef TENON_KERNELS_CPU_STRIDED_H
-#define TENON_KERNELS_CPU_STRIDED_H
+#ifndef TENON_KERNELS_COMMON_STRIDED_H
+#define TENON_KERNELS_COMMON_STRIDED_H
 
 #include "kernels/common/form.h"
 #include "runtime/format/abi.h"
@@ -47,9 +47,29 @@ template <int I, class List> using type_at = typename TypeIn<I, List>::type;
 template <class A, class B> inline constexpr bool same_type = false;
 template <class A> inline constexpr bool same_type<A, A> = true;
 
-/// A half-open range of indices.
+#if defined(__CUDACC__)
+
+inline constexpr bool on_device = true;
+
+/// Indices begin, begin + step, ... below end.
+struct Range {
+  int64_t begin, end, step;
+};
+
+/// This thread's share of [0, n): neighbours take neighbours.
+TN_FN Range share(const tn_args *, int64_t n, int64_t = 1) {
+  return {int64_t(blockIdx.x) * blockDim.x + threadIdx.x, n,
+          int64_t(gridDim.x) * blockDim.x};
+}
+
+#else
+
+inline constexpr bool on_device = false;
+
+/// A half-open range of indices. Kernels for both targets step by `step`.
 struct Range {
   int64_t begin, end;
+  static constexpr int64_t step = 1;
 };
 
 /// The share of `thread` in [0, n), in multiples of `grain`. Shares differ by
@@ -64,6 +84,13 @@ TN_FN Range share(int64_t n, int64_t grain, int64_t thread, int64_t threads) {
 
 TN_FN Range share(const tn_args *args, int64_t n, int64_t grain = 1) {
   return share(n, grain, args->thread, args->threads);
+}
+
+#endif
+
+/// Whether this is the thread that does what one thread must do alone.
+TN_FN bool is_first_thread(const tn_args *args) {
+  return share(args, 1).begin == 0 && share(args, 1).end == 1;
 }
 
 /// The number of elements of the dimensions [from, to) of a view.
@@ -160,4 +187,4 @@ TN_FN Space<Operands> space_of(const tn_view *views,
 } // namespace TN_FORM
 } // namespace tn
 
-#endif // TENON_KERNELS_CPU_STRIDED_H
+#endif // TENON_KERNELS_COMMON_STRIDED_H

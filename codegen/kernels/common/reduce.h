@@ -41,11 +41,11 @@
 /// Threads take ranges of elements of y.
 ///
 //===----------------------------------------------------------------------===//
-#ifndef TENON_KERNELS_CPU_REDUCE_H
-#define TENON_KERNELS_CPU_REDUCE_H
+#ifndef TENON_KERNELS_COMMON_REDUCE_H
+#define TENON_KERNELS_COMMON_REDUCE_H
 
 #include "kernels/common/scalar_ops.h"
-#include "kernels/cpu/strided.h"
+#include "kernels/common/strided.h"
 
 namespace tn {
 inline namespace TN_FORM {
@@ -173,7 +173,7 @@ template <class Cfg> void reduce(const tn_args *args) {
   reduced.finish();
   int64_t n = reduced.count(reduced.rank);
   Range mine = share(args, kept.count(kept.rank));
-  for (int64_t e = mine.begin; e < mine.end; ++e) {
+  for (int64_t e = mine.begin; e < mine.end; e += mine.step) {
     int64_t offset[2];
     kept.locate(e, kept.rank, offset);
     const T *in = (const T *)x.data + offset[0];
@@ -208,7 +208,7 @@ template <class Cfg> void arg_reduce(const tn_args *args) {
     return Cfg::largest ? a > b : a < b;
   };
   Range mine = share(args, kept.count(kept.rank));
-  for (int64_t e = mine.begin; e < mine.end; ++e) {
+  for (int64_t e = mine.begin; e < mine.end; e += mine.step) {
     int64_t offset[2], best = 0;
     kept.locate(e, kept.rank, offset);
     const T *in = (const T *)x.data + offset[0];
@@ -224,4 +224,4 @@ template <class Cfg> void arg_reduce(const tn_args *args) {
 } // namespace TN_FORM
 } // namespace tn
 
-#endif // TENON_KERNELS_CPU_REDUCE_H
+#endif // TENON_KERNELS_COMMON_REDUCE_H

@@ -69,11 +69,11 @@
 /// Threads take ranges of elements of y where nothing else is said.
 ///
 //===----------------------------------------------------------------------===//
-#ifndef TENON_KERNELS_CPU_DATA_MOVEMENT_H
-#define TENON_KERNELS_CPU_DATA_MOVEMENT_H
+#ifndef TENON_KERNELS_COMMON_DATA_MOVEMENT_H
+#define TENON_KERNELS_COMMON_DATA_MOVEMENT_H
 
 #include "kernels/common/scalar_ops.h"
-#include "kernels/cpu/strided.h"
+#include "kernels/common/strided.h"
 
 namespace tn {
 inline namespace TN_FORM {
@@ -107,7 +107,7 @@ template <class Cfg> void pad(const tn_args *args) {
   const tn_view &x = args->views[0], &y = args->views[1 + Cfg::has_value];
   T value = Cfg::has_value ? *(const T *)args->views[1].data : T(0);
   Range mine = share(args, extent(y, 0, Cfg::rank), 64);
-  for (int64_t e = mine.begin; e < mine.end; ++e) {
+  for (int64_t e = mine.begin; e < mine.end; e += mine.step) {
     int64_t in = 0, out = 0, rest = e;
     bool inside = true;
     for (int d = Cfg::rank - 1; d >= 0; --d) {
@@ -130,7 +130,7 @@ template <class Cfg> void trilu(const tn_args *args) {
   int64_t columns = y.shape[rank - 1], k = args->params[0];
   tn_view from = {nullptr, y.shape, x.stride};
   Range mine = share(args, extent(y, 0, rank - 1));
-  for (int64_t r = mine.begin; r < mine.end; ++r) {
+  for (int64_t r = mine.begin; r < mine.end; r += mine.step) {
     const T *in = (const T *)x.data + row_offset(from, rank - 1, r);
     T *out = (T *)y.data + row_offset(y, rank - 1, r);
     int64_t row = r % y.shape[rank - 2];
@@ -147,7 +147,7 @@ template <class Cfg> void range(const tn_args *args) {
   T start = *(const T *)args->views[0].data;
   T delta = *(const T *)args->views[1].data;
   Range mine = share(args, y.shape[0], 64);
-  for (int64_t i = mine.begin; i < mine.end; ++i)
+  for (int64_t i = mine.begin; i < mine.end; i += mine.step)
     ((T *)y.data)[i * y.stride[0]] = tn_add(start, tn_mul(T(i), delta));
 }
 
@@ -161,7 +161,7 @@ template <class Cfg> void one_hot(const tn_args *args) {
   T on = ((const T *)choice.data)[choice.stride[0]];
   int64_t depth = y.shape[axis];
   Range mine = share(args, extent(y, 0, rank), 64);
-  for (int64_t e = mine.begin; e < mine.end; ++e) {
+  for (int64_t e = mine.begin; e < mine.end; e += mine.step) {
     int64_t in = 0, out = 0, place = 0, rest = e;
     for (int d = rank - 1; d >= 0; --d) {
       int64_t q = rest / y.shape[d], i = rest - q * y.shape[d];
@@ -195,17 +195,21 @@ TN_FN Space<Operands> lines_along(const tn_view *const (&views)[Operands],
   return s;
 }
 
-template <class T> struct SumOf { using type = T; };
-template <> struct SumOf<float> { using type = double; };
+template <class T> struct SumOf {
+  using type = T;
+};
+template <> struct SumOf<float> {
+  using type = double;
+};
 
 template <class Cfg> void cum_sum(const tn_args *args) {
   using T = typename Cfg::T;
   using Sum = typename SumOf<T>::type;
   const tn_view &x = args->views[0], &y = args->views[1];
-  Space<2> lines = lines_along({&x, &y}, Cfg::rank, Cfg::axis);
+  Space<2> lines = lines_along<2>({&x, &y}, Cfg::rank, Cfg::axis);
   int64_t n = x.shape[Cfg::axis];
   Range mine = share(args, lines.count(lines.rank));
-  for (int64_t l = mine.begin; l < mine.end; ++l) {
+  for (int64_t l = mine.begin; l < mine.end; l += mine.step) {
     int64_t offset[2];
     lines.locate(l, lines.rank, offset);
     Sum sum = 0;
@@ -222,7 +226,7 @@ template <class Cfg> void cum_sum(const tn_args *args) {
 
 template <class Cfg> void count_non_zero(const tn_args *args) {
   using T = typename Cfg::T;
-  if (args->thread != 0)
+  if (!is_first_thread(args))
     return;
   const tn_view &x = args->views[0];
   int64_t n = extent(x, 0, Cfg::rank), count = 0;
@@ -233,7 +237,7 @@ template <class Cfg> void count_non_zero(const tn_args *args) {
 
 template <class Cfg> void non_zero(const tn_args *args) {
   using T = typename Cfg::T;
-  if (args->thread != 0 || Cfg::rank == 0)
+  if (!is_first_thread(args) || Cfg::rank == 0)
     return;
   const tn_view &x = args->views[0], &y = args->views[1];
   int64_t n = extent(x, 0, Cfg::rank), found = 0;
@@ -308,10 +312,11 @@ template <class Cfg> void top_k(const tn_args *args) {
   using T = typename Cfg::T;
   const tn_view &x = args->views[0], &values = args->views[1];
   const tn_view &indices = args->views[2];
-  Space<3> lines = lines_along({&x, &values, &indices}, Cfg::rank, Cfg::axis);
+  Space<3> lines =
+      lines_along<3>({&x, &values, &indices}, Cfg::rank, Cfg::axis);
   int64_t n = x.shape[Cfg::axis], k = min_of(n, values.shape[Cfg::axis]);
   Range mine = share(args, lines.count(lines.rank));
-  for (int64_t l = mine.begin; l < mine.end; ++l) {
+  for (int64_t l = mine.begin; l < mine.end; l += mine.step) {
     int64_t offset[3];
     lines.locate(l, lines.rank, offset);
     BestOf<T, Cfg::largest> best = {
@@ -329,7 +334,7 @@ template <class Cfg> void rotary(const tn_args *args) {
   int64_t x_step = x.stride[3], y_step = y.stride[3];
   tn_view to = {nullptr, x.shape, y.stride};
   Range mine = share(args, rows);
-  for (int64_t r = mine.begin; r < mine.end; ++r) {
+  for (int64_t r = mine.begin; r < mine.end; r += mine.step) {
     const T *in = (const T *)x.data + row_offset(x, 3, r);
     T *out = (T *)y.data + row_offset(to, 3, r);
     int64_t position = r / x.shape[2];
@@ -352,4 +357,4 @@ template <class Cfg> void rotary(const tn_args *args) {
 } // namespace TN_FORM
 } // namespace tn
 
-#endif // TENON_KERNELS_CPU_DATA_MOVEMENT_H
+#endif // TENON_KERNELS_COMMON_DATA_MOVEMENT_H

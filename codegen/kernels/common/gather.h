@@ -47,16 +47,18 @@
 ///           max scatter_elements: static constexpr int rank, axis scatter_nd:
 ///           static constexpr int data_rank, indices_rank, depth
 ///   views   data, indices, updates, y; y may be the same memory as data
-///           Threads copy data to y together; after a barrier the first thread
-///           alone applies the updates, in order, so that equal indices give
-///           the last update (none) or a sum in one order.
+///           Threads copy data to y together (on a device a launch before this
+///           one has done so). After a barrier each line of updates that can
+///           meet the same elements is one thread's, which applies them in
+///           order, so that equal indices give the last update (none) or a sum
+///           in one order.
 ///
 //===----------------------------------------------------------------------===//
-#ifndef TENON_KERNELS_CPU_GATHER_H
-#define TENON_KERNELS_CPU_GATHER_H
+#ifndef TENON_KERNELS_COMMON_GATHER_H
+#define TENON_KERNELS_COMMON_GATHER_H
 
 #include "kernels/common/scalar_ops.h"
-#include "kernels/cpu/strided.h"
+#include "kernels/common/strided.h"
 
 namespace tn {
 inline namespace TN_FORM {
@@ -137,7 +139,7 @@ template <class Cfg> void gather(const tn_args *args) {
       slice_space(y, axis + indices_rank, data, axis + 1, rank - axis - 1);
   int64_t chosen = extent(indices, 0, indices_rank), size = data.shape[axis];
   Range mine = share(args, extent(y, 0, axis) * chosen);
-  for (int64_t r = mine.begin; r < mine.end; ++r) {
+  for (int64_t r = mine.begin; r < mine.end; r += mine.step) {
     int64_t outer = r / chosen, i = r - outer * chosen;
     T *out =
         (T *)y.data + offset_of(y.shape, y.stride, 0, axis + indices_rank, r);
@@ -162,7 +164,7 @@ template <class Cfg> void gather_elements(const tn_args *args) {
   const tn_view &y = args->views[2];
   int64_t size = data.shape[axis];
   Range mine = share(args, extent(y, 0, rank));
-  for (int64_t e = mine.begin; e < mine.end; ++e) {
+  for (int64_t e = mine.begin; e < mine.end; e += mine.step) {
     int64_t in = 0, out = 0, where = 0, rest = e, place = 0;
     for (int d = rank - 1; d >= 0; --d) {
       int64_t q = rest / y.shape[d], i = rest - q * y.shape[d];
@@ -205,7 +207,7 @@ template <class Cfg> void gather_nd(const tn_args *args) {
   const tn_view &y = args->views[2];
   int64_t row = extent(y, outer, outer + inner);
   Range mine = share(args, extent(y, 0, outer) * row);
-  for (int64_t e = mine.begin; e < mine.end; ++e) {
+  for (int64_t e = mine.begin; e < mine.end; e += mine.step) {
     int64_t o = e / row, within = e - o * row;
     // The batch dimensions are the first of the outer ones.
     int64_t tail = extent(y, batch, outer), b = o / tail;
@@ -227,11 +229,13 @@ template <class Cfg> void gather_nd(const tn_args *args) {
 template <class T>
 TN_FN void copy_shared(const tn_args *args, const tn_view &data,
                        const tn_view &y, int rank) {
-  Range mine = share(args, extent(y, 0, rank), 64);
-  for (int64_t e = mine.begin; e < mine.end; ++e)
-    ((T *)y.data)[offset_of(y.shape, y.stride, 0, rank, e)] =
-        ((const T *)data.data)[offset_of(y.shape, data.stride, 0, rank, e)];
-  args->barrier(args);
+  if constexpr (!on_device) {
+    Range mine = share(args, extent(y, 0, rank), 64);
+    for (int64_t e = mine.begin; e < mine.end; e += mine.step)
+      ((T *)y.data)[offset_of(y.shape, y.stride, 0, rank, e)] =
+          ((const T *)data.data)[offset_of(y.shape, data.stride, 0, rank, e)];
+    args->barrier(args);
+  }
 }
 
 template <Reduction R, class T> TN_FN void combine(T &target, T update) {
@@ -254,21 +258,30 @@ template <class Cfg> void scatter_elements(const tn_args *args) {
   const tn_view &indices = args->views[1], &updates = args->views[2];
   const tn_view &y = args->views[3];
   copy_shared<T>(args, args->views[0], y, rank);
-  int64_t n = extent(indices, 0, rank), size = y.shape[axis];
-  if (args->thread != 0 || size == 0)
+  int64_t n = indices.shape[axis], size = y.shape[axis], lines = 1;
+  for (int d = 0; d < rank; ++d)
+    lines *= d == axis ? 1 : indices.shape[d];
+  if (size == 0)
     return;
-  for (int64_t e = 0; e < n; ++e) {
-    int64_t out = 0, where = 0, in = 0, rest = e;
+  Range mine = share(args, lines);
+  for (int64_t l = mine.begin; l < mine.end; l += mine.step) {
+    int64_t out = 0, where = 0, in = 0, rest = l;
     for (int d = rank - 1; d >= 0; --d) {
+      if (d == axis)
+        continue;
       int64_t q = rest / indices.shape[d], i = rest - q * indices.shape[d];
       where += i * indices.stride[d];
       in += i * updates.stride[d];
-      out += d == axis ? 0 : i * y.stride[d];
+      out += i * y.stride[d];
       rest = q;
     }
-    int64_t place = clamp_index(((const Index *)indices.data)[where], size);
-    combine<Cfg::reduction>(((T *)y.data)[out + place * y.stride[axis]],
-                            ((const T *)updates.data)[in]);
+    for (int64_t j = 0; j < n; ++j) {
+      int64_t at =
+          ((const Index *)indices.data)[where + j * indices.stride[axis]];
+      combine<Cfg::reduction>(
+          ((T *)y.data)[out + clamp_index(at, size) * y.stride[axis]],
+          ((const T *)updates.data)[in + j * updates.stride[axis]]);
+    }
   }
 }
 
@@ -280,28 +293,27 @@ template <class Cfg> void scatter_nd(const tn_args *args) {
   const tn_view &indices = args->views[1], &updates = args->views[2];
   const tn_view &y = args->views[3];
   copy_shared<T>(args, args->views[0], y, Cfg::data_rank);
-  if (args->thread != 0)
-    return;
-  int64_t row = extent(y, depth, Cfg::data_rank);
   int64_t n = extent(indices, 0, outer);
-  for (int64_t o = 0; o < n; ++o) {
-    const Index *vector = (const Index *)indices.data +
-                          offset_of(indices.shape, indices.stride, 0, outer, o);
-    int64_t place;
-    if (!locate_nd(y, 0, depth, vector, indices.stride[outer], place))
-      return;
-    int64_t in = offset_of(updates.shape, updates.stride, 0, outer, o);
-    for (int64_t e = 0; e < row; ++e)
-      combine<Cfg::reduction>(
-          ((T *)y.data)[place + offset_of(y.shape + depth, y.stride + depth, 0,
-                                          inner, e)],
-          ((const T *)updates
-               .data)[in + offset_of(y.shape + depth, updates.stride + outer, 0,
-                                     inner, e)]);
+  Range mine = share(args, extent(y, depth, Cfg::data_rank));
+  for (int64_t e = mine.begin; e < mine.end; e += mine.step) {
+    int64_t to = offset_of(y.shape + depth, y.stride + depth, 0, inner, e);
+    int64_t from =
+        offset_of(y.shape + depth, updates.stride + outer, 0, inner, e);
+    for (int64_t o = 0; o < n; ++o) {
+      const Index *vector =
+          (const Index *)indices.data +
+          offset_of(indices.shape, indices.stride, 0, outer, o);
+      int64_t place;
+      if (!locate_nd(y, 0, depth, vector, indices.stride[outer], place))
+        return;
+      int64_t in = offset_of(updates.shape, updates.stride, 0, outer, o);
+      combine<Cfg::reduction>(((T *)y.data)[place + to],
+                              ((const T *)updates.data)[in + from]);
+    }
   }
 }
 
 } // namespace TN_FORM
 } // namespace tn
 
-#endif // TENON_KERNELS_CPU_GATHER_H
+#endif // TENON_KERNELS_COMMON_GATHER_H

@@ -42,10 +42,11 @@
 /// average_pool and lp_pool sum in f64. Threads take ranges of elements of y.
 ///
 //===----------------------------------------------------------------------===//
-#ifndef TENON_KERNELS_CPU_POOL_H
-#define TENON_KERNELS_CPU_POOL_H
+#ifndef TENON_KERNELS_COMMON_POOL_H
+#define TENON_KERNELS_COMMON_POOL_H
 
-#include "kernels/cpu/conv.h"
+#include "kernels/common/scalar_ops.h"
+#include "kernels/common/window.h"
 
 namespace tn {
 inline namespace TN_FORM {
@@ -87,7 +88,7 @@ TN_FN void each_output(const tn_args *args, const tn_view &y, F f) {
   const tn_view &x = args->views[0];
   int64_t positions = extent(y, 2, rank);
   Range mine = share(args, extent(y, 0, rank));
-  for (int64_t e = mine.begin; e < mine.end; ++e) {
+  for (int64_t e = mine.begin; e < mine.end; e += mine.step) {
     Position<Cfg::spatial> p;
     int64_t plane = e / positions;
     p.set(e - plane * positions, y.shape + 2);
@@ -164,4 +165,4 @@ template <class Cfg> void lp_pool(const tn_args *args) {
 } // namespace TN_FORM
 } // namespace tn
 
-#endif // TENON_KERNELS_CPU_POOL_H
+#endif // TENON_KERNELS_COMMON_POOL_H
