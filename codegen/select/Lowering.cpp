@@ -381,13 +381,45 @@ unsigned Lowering::addWeight(kernel::Weight weight) {
   return entry->second = buffer;
 }
 
+namespace {
+
+/// Rows that are a whole number of pages apart all fall into one set of the L1
+/// cache, and a matmul reads a line of a dozen rows of its left operand at a
+/// time. Values that only such reads want are kept a line further apart.
+bool wantsRowsApart(const ir::Value *value) {
+  constexpr int64_t page = 4096;
+  if (value->rank() < 2 || value->element() != ir::ElementType::F32)
+    return false;
+  std::optional<int64_t> columns = value->shape().back().constant();
+  return columns && *columns > 0 && *columns % (page / 4) == 0 &&
+         !value->uses().empty() &&
+         llvm::all_of(value->uses(), [](const ir::Use &use) {
+           return use.op->kind() == ir::OpKind::MatMul && use.index == 0;
+         });
+}
+
+} // namespace
+
 View Lowering::result(const ir::Value *value, Strides strides) {
   std::optional<View> place = granted(value);
-  View chosen = place && satisfies(*place, strides)
-                    ? *place
-                    : temporary(value->element(), value->shape());
+  View chosen;
+  if (place && satisfies(*place, strides))
+    chosen = *place;
+  else if (strides != Strides::Contiguous && wantsRowsApart(value))
+    chosen = rowsApart(value->element(), value->shape());
+  else
+    chosen = temporary(value->element(), value->shape());
   define(value, chosen);
   return chosen;
+}
+
+View Lowering::rowsApart(ir::ElementType element, ir::ShapeRef shape) {
+  constexpr int64_t line = 16;
+  ir::Shape apart(shape.begin(), shape.end());
+  apart.back() = shape.back() + Dim(line);
+  View view = temporary(element, apart);
+  view.shape.assign(shape.begin(), shape.end());
+  return view;
 }
 
 View Lowering::temporary(ir::ElementType element, ir::ShapeRef shape) {

@@ -117,6 +117,8 @@ public:
   View concatPart(const ir::Op &concat, unsigned number);
   /// A buffer for something that no graph value stands for.
   View temporary(ir::ElementType element, ir::ShapeRef shape);
+  /// The same with a cache line between rows.
+  View rowsApart(ir::ElementType element, ir::ShapeRef shape);
   /// Says that \p value lives in \p view, a view of something that exists.
   void define(const ir::Value *value, View view);
   /// Copies elements; both views have one shape and element type.
