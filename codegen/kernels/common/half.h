@@ -10,7 +10,8 @@
 /// lie in memory. Nothing is computed in them: a kernel loads one, casts it to
 /// f32 (exactly) and casts what comes out back. Casting to them rounds once,
 /// to nearest, halves to even: beyond the largest finite value to infinity,
-/// below the least normal one to a denormal. NaN stays NaN, with its sign.
+/// below the least normal one to a denormal. NaN stays NaN, with its sign (on a
+/// GPU, without).
 ///
 //===----------------------------------------------------------------------===//
 #ifndef TENON_KERNELS_COMMON_HALF_H
@@ -45,12 +46,16 @@ concept tn_half = tn_is_half<T>;
 TN_FN float tn_to_float(tn_f16 x) {
 #if defined(__F16C__)
   return _cvtsh_ss(x.bits);
+#elif defined(__CUDA_ARCH__)
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
+  return f;
 #else
   uint32_t sign = uint32_t(x.bits & 0x8000) << 16, rest = x.bits & 0x7fff;
   // Denormals are multiples of 2^-24; infinity and NaN have the top exponent.
-  uint32_t bits = rest < 0x400
-                      ? __builtin_bit_cast(uint32_t, float(rest) * 0x1p-24f)
-                      : (rest << 13) + (rest < 0x7c00 ? 112u << 23 : 224u << 23);
+  uint32_t bits =
+      rest < 0x400 ? __builtin_bit_cast(uint32_t, float(rest) * 0x1p-24f)
+                   : (rest << 13) + (rest < 0x7c00 ? 112u << 23 : 224u << 23);
   return __builtin_bit_cast(float, sign | bits);
 #endif
 }
@@ -87,6 +92,17 @@ template <tn_half To> TN_FN To tn_round_to(float x) {
 #if defined(__F16C__)
   if constexpr (To::mantissa == tn_f16::mantissa)
     return {uint16_t(_cvtss_sh(x, 0))};
+#endif
+#if defined(__CUDA_ARCH__)
+  To result;
+  if constexpr (To::mantissa == tn_f16::mantissa) {
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
+    return result;
+  }
+#if __CUDA_ARCH__ >= 800
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
+  return result;
+#endif
 #endif
   if constexpr (To::mantissa == tn_bf16::mantissa) {
     uint32_t bits = __builtin_bit_cast(uint32_t, x);

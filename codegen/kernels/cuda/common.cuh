@@ -61,19 +61,15 @@ template <int Views, int Rank, int Params> struct Launch {
 template <class Cfg>
 using launch_of = Launch<Cfg::num_views, Cfg::view_rank, Cfg::num_params>;
 
-/// `tn_args` that look into a Launch.
-template <class Cfg> struct Arguments {
-  tn_view views[Cfg::num_views];
-  tn_args args;
-
-  TN_FN explicit Arguments(const launch_of<Cfg> &launch) {
-    TN_UNROLL
-    for (int i = 0; i < Cfg::num_views; ++i)
-      views[i] = {launch.views[i].data, launch.views[i].shape,
-                  launch.views[i].stride};
-    args = {views, launch.params, launch.scratch, nullptr, nullptr, 0, 1};
-  }
-};
+/// Views I and on, as kernels want them. A recursion, not a loop, which would
+/// be unrolled only after memory has become registers.
+template <class Cfg, int I = 0>
+TN_FN void unpack_views(tn_view *views, const launch_of<Cfg> &launch) {
+  views[I] = {launch.views[I].data, launch.views[I].shape,
+              launch.views[I].stride};
+  if constexpr (I + 1 < Cfg::num_views)
+    unpack_views<Cfg, I + 1>(views, launch);
+}
 
 /// The entry point of unit NUMBER, which has the Cfg of that number; the rest
 /// names the kernel.
@@ -81,8 +77,11 @@ template <class Cfg> struct Arguments {
   extern "C" __global__ void __launch_bounds__(Cfg##NUMBER::threads)           \
       tn_unit_##NUMBER(                                                        \
           const __grid_constant__ tn::launch_of<Cfg##NUMBER> launch) {         \
-    tn::Arguments<Cfg##NUMBER> unpacked(launch);                               \
-    __VA_ARGS__(&unpacked.args);                                               \
+    tn_view views[Cfg##NUMBER::num_views];                                     \
+    tn::unpack_views<Cfg##NUMBER>(views, launch);                              \
+    tn_args args = {views, launch.params, launch.scratch, nullptr, nullptr, 0, \
+                    1};                                                        \
+    __VA_ARGS__(&args);                                                        \
   }
 
 //===----------------------------------------------------------------------===//

@@ -62,8 +62,8 @@ TN_FN uint32_t load_shared4(uint32_t from) {
   return v;
 }
 TN_FN void store_shared16(uint32_t to, Words4 v) {
-  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v.x[0]),
-               "r"(v.x[1]), "r"(v.x[2]), "r"(v.x[3])
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to),
+               "r"(v.x[0]), "r"(v.x[1]), "r"(v.x[2]), "r"(v.x[3])
                : "memory");
 }
 TN_FN void store_shared8(uint32_t to, uint32_t a, uint32_t b) {

@@ -15,8 +15,9 @@
 ///           using Out           tn_f16, tn_bf16, float or int32_t
 ///           using Operands      tn::types<...> of the epilogue's operands
 ///           using Tiling        tn::GemmTiling<...>, one of gemm_tunings.def
-///           static constexpr Math math      gemm_tile.cuh; tensor but for float
-///           static constexpr Layout b       kn: N contiguous; nk: K contiguous
+///           static constexpr Math math      gemm_tile.cuh; tensor but for
+///           float static constexpr Layout b       kn: N contiguous; nk: K
+///           contiguous
 ///                                           (int8 and fp8: nk only)
 ///           static constexpr int align_a, align_b
 ///                                   a power of two, 1 to 16 and no less than
@@ -33,7 +34,8 @@
 ///           2, 3, ...           epilogue operands
 ///           last           C    last dimension contiguous
 ///   params  what the epilogue reads
-///   grid    x   ceil(M / BM) * ceil(N / BN); with `stream` any number of blocks
+///   grid    x   ceil(M / BM) * ceil(N / BN); with `stream` any number of
+///   blocks
 ///           y   1
 ///           z   min(product of the leading dimensions, 65535)
 ///   block   GemmShape<Cfg>::threads
@@ -48,10 +50,10 @@
 ///
 /// `stream`: the k blocks of all tiles, one after another, are cut into equal
 /// shares, one for each block of the grid, so that a few tiles with much k fill
-/// the device. With a multiple of the tiles that is split-K. Sums of a tile that
-/// several blocks share go through scratch; the last of them to finish adds
-/// them up in order of k. So the result does not depend on the order in which
-/// blocks run, and nobody waits for anybody.
+/// the device. With a multiple of the tiles that is split-K. Sums of a tile
+/// that several blocks share go through scratch; the last of them to finish
+/// adds them up in order of k. So the result does not depend on the order in
+/// which blocks run, and nobody waits for anybody.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef TENON_KERNELS_CUDA_GEMM_CUH
@@ -65,7 +67,8 @@ inline namespace TN_FORM {
 
 /// Applies the epilogue to the sums of the tile at (row, column) and stores
 /// them. A warp turns its sums, 16 rows at a time, through shared memory of its
-/// own, so that rows of C and of the epilogue's operands move in 16-byte pieces.
+/// own, so that rows of C and of the epilogue's operands move in 16-byte
+/// pieces.
 template <class Cfg, class Epilogue>
 TN_FN void finish_tile(const GemmArgs &g, EpilogueArgs &args, int row,
                        int column, const sums_of<Cfg> &sums) {
@@ -86,7 +89,8 @@ TN_FN void finish_tile(const GemmArgs &g, EpilogueArgs &args, int row,
     __syncwarp();
     sums.put(s, slab);
     __syncwarp();
-    TN_UNROLL
+    // One at a time: the sums leave few registers for an epilogue.
+    TN_PRAGMA(unroll 1)
     for (int r = lane_id() / across; r < 16; r += rows) {
       union {
         Words4 words[width / 4];
@@ -96,7 +100,8 @@ TN_FN void finish_tile(const GemmArgs &g, EpilogueArgs &args, int row,
       for (int i = 0; i < width / 4; ++i) {
         // Of eight lanes, four read one half first and four the other.
         int piece = width == 8 ? (i ^ (lane_id() >> 2 & 1)) : i;
-        Words4 w = load_shared16(slab + (r * S::slab_pitch + x + piece * 4) * 4);
+        Words4 w =
+            load_shared16(slab + (r * S::slab_pitch + x + piece * 4) * 4);
         u.words[i] = w;
       }
       if (width == 8 && (lane_id() >> 2 & 1)) {
@@ -168,8 +173,8 @@ TN_FN bool join_tile(const StreamShare &share, int64_t tile, char *partials,
   constexpr int step = S::threads * 4;
   int64_t first = tile * share.depth, last = first + share.depth - 1;
   int from = share.owner(first), to = share.owner(last);
-  float *mine = partial_sums<Cfg>(partials, blockIdx.x,
-                                  share.begin(blockIdx.x) < first);
+  float *mine =
+      partial_sums<Cfg>(partials, blockIdx.x, share.begin(blockIdx.x) < first);
   TN_UNROLL
   for (int i = 0; i < sums.count / 4; ++i) {
     Words4 w;
@@ -221,7 +226,11 @@ TN_FN void gemm_block(const GemmArgs &g, EpilogueArgs &e, char *partials,
   } else {
     // A product over nothing still has an epilogue: one empty k block.
     depth = depth > 0 ? depth : 1;
-    StreamShare share = {int64_t(down) * across * depth, depth, int(gridDim.x)};
+    // No more blocks than there are k blocks, so that no share is empty.
+    int64_t total = int64_t(down) * across * depth;
+    StreamShare share = {total, depth, int(min_of(gridDim.x, total))};
+    if (blockIdx.x >= share.blocks)
+      return;
     int64_t unit = share.begin(blockIdx.x), end = share.begin(blockIdx.x + 1);
     while (unit < end) {
       int64_t index = unit / depth;
@@ -260,7 +269,8 @@ TN_FN void gemm_mma(const tn_args *args) {
   char *partials = args->scratch + gemm_counter_bytes(tiles, batches);
   int64_t partial_bytes = int64_t(gridDim.x) * 2 * S::BM * S::BN * 4;
   for (int64_t batch = blockIdx.z; batch < batches; batch += gridDim.z) {
-    tn_view of_a = {nullptr, c.shape, a.stride}, of_b = {nullptr, c.shape, b.stride};
+    tn_view of_a = {nullptr, c.shape, a.stride},
+            of_b = {nullptr, c.shape, b.stride};
     g.a = a.data + row_offset(of_a, rank - 2, batch) * S::size;
     g.b = b.data + row_offset(of_b, rank - 2, batch) * S::size;
     g.c = c.data +

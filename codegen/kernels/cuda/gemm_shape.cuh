@@ -24,8 +24,8 @@ enum class Math { tensor, tf32, tf32x3, fma };
 /// stages of KBytes bytes of k.
 template <int BM_, int BN_, int KBytes, int WM_, int WN_, int Stages>
 struct GemmTiling {
-  static constexpr int BM = BM_, BN = BN_, k_bytes = KBytes, WM = WM_,
-                       WN = WN_, stages = Stages;
+  static constexpr int BM = BM_, BN = BN_, k_bytes = KBytes, WM = WM_, WN = WN_,
+                       stages = Stages;
 };
 
 struct tf32;
@@ -65,7 +65,7 @@ template <class Cfg> struct GemmShape : Cfg::Tiling {
   static constexpr int slab_bytes = 16 * slab_pitch * 4;
 
   static constexpr int shared_bytes =
-      int(max_of(stages * stage_bytes, warps * slab_bytes));
+      int(max_of(stages * stage_bytes, warps *slab_bytes));
 
   /// Where word `x` of an mma's B fragments for columns column ... column + 15
   /// lies in a [k, n] tile of 32-bit elements.

@@ -79,8 +79,8 @@ template <class Cfg> struct MmaSums {
     TN_UNROLL
     for (int i = 0; i < row_tiles; ++i) {
       uint32_t r[4];
-      load_matrices(
-          r, a + S::ATile::at(S::warp_row() + i * 16 + p.row, p.chunk));
+      load_matrices(r,
+                    a + S::ATile::at(S::warp_row() + i * 16 + p.row, p.chunk));
       TN_UNROLL
       for (int x = 0; x < 4; ++x)
         refine(r[x], f[0][i][x], f[parts - 1][i][x]);
@@ -180,7 +180,8 @@ template <class Cfg> struct FmaSums {
     for (int chunk = 0; chunk < S::k_bytes / 16; ++chunk) {
       float fb[4][columns]; // by k
       TN_UNROLL
-      for (int j = 0; j < (Cfg::b == Layout::kn ? columns : columns * 4); j += 4) {
+      for (int j = 0; j < (Cfg::b == Layout::kn ? columns : columns * 4);
+           j += 4) {
         if constexpr (Cfg::b == Layout::kn) {
           TN_UNROLL
           for (int k = 0; k < 4; ++k) {

@@ -194,8 +194,14 @@ TN_LIFT(tn_shift_right) TN_LIFT(tn_where) TN_LIFT(tn_to_bool)
 // clang-format on
 #undef TN_LIFT
 
-template <class To, class From, int N>
-TN_FN tn::lanes<To, N> tn_cast(const tn::lanes<From, N> &a) {
+                                                                    template <
+                                                                        class
+                                                                        To,
+                                                                        class
+                                                                        From,
+                                                                        int N>
+                                                                    TN_FN
+    tn::lanes<To, N> tn_cast(const tn::lanes<From, N> &a) {
   tn::lanes<To, N> r;
   TN_UNROLL
   for (int i = 0; i < N; ++i)
