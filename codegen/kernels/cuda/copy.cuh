@@ -179,7 +179,11 @@ struct Source {
 template <class Tile, int Threads, int Align>
 TN_FN void copy_tile(uint32_t to, const Source &s, int thread) {
   constexpr int count = Tile::rows * Tile::chunks;
+#if __CUDA_ARCH__ >= 800
   TN_UNROLL
+#else // each copy holds registers
+  TN_PRAGMA(unroll 2)
+#endif
   for (int i = 0; i < (count + Threads - 1) / Threads; ++i) {
     int index = thread + i * Threads;
     if (count % Threads != 0 && index >= count)

@@ -112,7 +112,7 @@ TN_FN void finish_tile(const GemmArgs &g, EpilogueArgs &args, int row,
       int at = row + S::warp_row() + s * 16 + r;
       if (at < g.m && e.valid > 0)
         store_lanes((Out *)g.c + at * g.ldc + c,
-                    tn_cast<Out>(Epilogue::apply(u.v, e, at, c)), e.valid);
+                    tn_cast_to<Out>(Epilogue::apply(u.v, e, at, c)), e.valid);
     }
   }
 }

@@ -212,6 +212,14 @@ TN_LIFT(tn_shift_right) TN_LIFT(tn_where) TN_LIFT(tn_to_bool)
   return r;
 }
 
+/// A result of an epilogue as it is stored.
+template <class To, class From> TN_FN auto tn_cast_to(const From &x) {
+  if constexpr (tn::same_type<To, From>)
+    return x;
+  else
+    return tn_cast<To>(x);
+}
+
 } // namespace TN_FORM
 
 #endif // TENON_KERNELS_CUDA_LANES_CUH
