@@ -1,4 +1,4 @@
-//===- Async.h - groups of asynchronous work, memory in flight -----------===//
+//===- Async.h - groups of asynchronous work, memory in flight ------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

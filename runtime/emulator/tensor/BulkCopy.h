@@ -1,4 +1,4 @@
-//===- BulkCopy.h - cp.async.bulk and cp.async.bulk.tensor ---------------===//
+//===- BulkCopy.h - cp.async.bulk and cp.async.bulk.tensor ----------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,8 +21,9 @@ namespace tenon::emu::tensor {
 enum class BulkError : uint8_t {
   None,
   Refused,         ///< an access was refused by a memory's checks
-  Misaligned,      ///< shared or global address not aligned as it must be
-  SizeNotMultiple, ///< cp.async.bulk of a size that is no multiple of 16
+  Misaligned,      ///< shared or global address not as aligned as it must be
+  SizeNotMultiple, ///< a size that is no multiple of 16 bytes
+  TooLarge,        ///< a box of more bytes than a block's shared memory
   ReduceType,      ///< an operation that the element type does not have
 };
 

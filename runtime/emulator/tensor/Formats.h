@@ -1,4 +1,4 @@
-//===- Formats.h - number formats of the matrix instructions and cvt -----===//
+//===- Formats.h - number formats of the matrix instructions and cvt ------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

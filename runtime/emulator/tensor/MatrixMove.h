@@ -1,4 +1,4 @@
-//===- MatrixMove.h - ldmatrix, stmatrix, movmatrix ----------------------===//
+//===- MatrixMove.h - ldmatrix, stmatrix, movmatrix -----------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,30 +11,19 @@
 
 namespace tenon::emu::tensor {
 
-/// The shapes of ldmatrix and stmatrix. `.trans` is a part of the 8-bit ones.
-enum class MatrixShape : uint8_t {
-  M8N8,   ///< .m8n8.b16: 8 rows of 16 bytes
-  M16N16, ///< ldmatrix.m16n16.trans.b8: 16 rows of 16 bytes
-  M16N8,  ///< stmatrix.m16n8.trans.b8: 8 rows of 16 bytes
-};
-
-/// One ldmatrix or stmatrix instruction.
+/// One ldmatrix or stmatrix instruction of shape .m8n8 and type .b16: `count`
+/// (1, 2 or 4) matrices of eight rows of 16 bytes, a register for each. The
+/// 8-bit and narrower shapes of sm_100a are not among them.
 struct MatrixMove {
-  MatrixShape shape = MatrixShape::M8N8;
-  uint8_t count = 1; ///< .x1, .x2, .x4 (m16n16: .x1, .x2)
+  uint8_t count = 1;
   bool transposed = false;
 };
 
-/// Whether the instruction exists as a load, as a store.
-bool isLoadMatrix(const MatrixMove &op);
-bool isStoreMatrix(const MatrixMove &op);
-
-/// Registers that a load writes or a store reads.
-unsigned registersOf(const MatrixMove &op);
-
-/// ldmatrix. `addresses[l]` is lane l's row address; lanes beyond the rows
-/// that `op` needs are ignored, as on the hardware. Each matrix is one group
-/// of accesses. False when an access was refused: no register is written.
+/// ldmatrix. Lane 8 * i + r of `addresses` holds the address of row r of
+/// matrix i; further lanes are ignored, as on the hardware. Each matrix is one
+/// group of accesses. Lane l gets the elements 2 * (l % 4) and the next of row
+/// l / 4, or of column l / 4 when transposed. False when an access was refused:
+/// no register is written.
 bool loadMatrix(const MatrixMove &op, const uint32_t *addresses,
                 SharedMemory &memory, RegsOut destination);
 

@@ -1,4 +1,4 @@
-//===- Mbarrier.h - the mbarrier object ----------------------------------===//
+//===- Mbarrier.h - the mbarrier object -----------------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,8 +19,6 @@ enum class MbarrierError : uint8_t {
   CountOutOfRange,   ///< init or arrive with a count outside 1 .. 2^20 - 1
   TooManyArrivals,   ///< more arrivals than are pending in this phase
   TxCountOutOfRange, ///< tx-count outside -(2^20 - 1) .. 2^20 - 1
-  StateTooOld, ///< test_wait with the state of neither the current nor the
-               ///< preceding phase
 };
 
 /// A lower-case sentence without a final period; "" for None.
@@ -36,7 +34,8 @@ public:
   uint64_t bits() const { return bits_; }
   bool valid() const;
 
-  /// mbarrier.init. `wasValid` of the old bits is the caller's to report.
+  /// mbarrier.init. Whether the old bits were an object already (`valid`) is
+  /// the caller's to report.
   MbarrierError init(uint32_t count);
   /// mbarrier.inval
   MbarrierError invalidate();

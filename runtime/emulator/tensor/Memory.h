@@ -1,4 +1,4 @@
-//===- Memory.h - how tensor instructions touch memory -------------------===//
+//===- Memory.h - how tensor instructions touch memory --------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Mma.h - mma.sync: D = A * B + C of a warp -------------------------===//
+//===- Mma.h - mma.sync: D = A * B + C of a warp --------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

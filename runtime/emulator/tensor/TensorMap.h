@@ -1,4 +1,4 @@
-//===- TensorMap.h - the emulator's own CUtensorMap ----------------------===//
+//===- TensorMap.h - the emulator's own CUtensorMap -----------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -67,19 +67,20 @@ struct TensorMap {
   /// Encodes `args` into `map`. Null, or why the driver would refuse them:
   /// a lower-case sentence without a final period. The limits are those of
   /// the driver's documentation. Refused though the hardware has them: 16-byte
-  /// and 32-byte interleaved layouts, and swizzles wider than the box's rows.
+  /// and 32-byte interleaved layouts, packed 4-bit and 6-bit types, TFLOAT32,
+  /// swizzles of larger atoms or wider than the box's rows.
   static const char *encodeTiled(const TiledArguments &args, TensorMap &map);
 
-  /// The map in the 128 bytes at `bytes`; null if they hold none (never
+  /// Reads the map in the 128 bytes at `bytes`; false if they hold none (never
   /// encoded, or overwritten).
-  static const TensorMap *from(const void *bytes);
+  static bool decode(const void *bytes, TensorMap &map);
 
   unsigned elementBytes() const;
   /// Elements of a box along dimension d: ceil(box / element stride).
   unsigned boxElements(unsigned d) const;
   /// Bytes that a copy of one box moves, parts outside the tensor included:
   /// what it adds to an mbarrier by complete_tx.
-  uint32_t boxBytes() const;
+  uint64_t boxBytes() const;
 };
 static_assert(sizeof(TensorMap) == 128);
 

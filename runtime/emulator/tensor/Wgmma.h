@@ -1,4 +1,4 @@
-//===- Wgmma.h - wgmma.mma_async: D = A * B + D of a warpgroup -----------===//
+//===- Wgmma.h - wgmma.mma_async: D = A * B + D of a warpgroup ------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
