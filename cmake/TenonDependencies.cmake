@@ -26,5 +26,9 @@ if(NOT EXISTS "${TENON_ONNX_PROTO}")
 endif()
 message(STATUS "ONNX schema: ${TENON_ONNX_PROTO}")
 
+# Static, because they go into artifacts.
+find_library(TENON_PCRE2 libpcre2-8.a REQUIRED)
+find_library(TENON_UTF8PROC libutf8proc.a REQUIRED)
+
 find_program(TENON_NVCC nvcc HINTS /usr/local/cuda/bin)
 message(STATUS "CUDA: not part of this build yet; only the CPU target is built")

@@ -156,7 +156,8 @@ Result<Payload> Payload::open(const std::string &path, WeightPages pages,
   } parts[] = {
       {payload.planMap, planSection, false, true},
       {payload.weightMap, weightsSection, pages == WeightPages::Huge, true},
-      {payload.goldenMap, goldenSection, false, false}};
+      {payload.goldenMap, goldenSection, false, false},
+      {payload.textMap, textSection, false, false}};
   for (auto &part : parts) {
     auto map = finder.map(part.name, part.huge, part.required);
     if (!map.ok())

@@ -23,11 +23,13 @@ enum class WeightPages { Map, Huge };
 inline constexpr char planSection[] = ".tenon.plan";
 inline constexpr char weightsSection[] = ".tenon.weights";
 inline constexpr char goldenSection[] = ".tenon.golden";
+inline constexpr char textSection[] = ".tenon.text";
 
 /// An artifact's file, opened: an ELF executable or shared library with the
 /// sections above. `.tenon.golden` may be missing; it is an .npz with an array
 /// "input/NAME" for each input, "output/NAME" for each output and "tolerance",
-/// two f64 (relative, absolute).
+/// two f64 (relative, absolute). `.tenon.text` may be missing; it is a tokenizer
+/// (format/tokenizer.h).
 class Payload {
 public:
   /// Messages begin with `name`, by default `path`.
@@ -42,6 +44,7 @@ public:
   const Plan &plan() const { return *thePlan; }
   Bytes weights() const { return weightMap.bytes(); }
   Bytes golden() const { return goldenMap.bytes(); }
+  Bytes text() const { return textMap.bytes(); }
   uint64_t fileBytes() const { return size; }
 
   /// Reads all weights and compares their checksum.
@@ -52,7 +55,7 @@ private:
 
   std::string file;
   uint64_t size = 0;
-  MappedFile planMap, weightMap, goldenMap;
+  MappedFile planMap, weightMap, goldenMap, textMap;
   std::optional<Plan> thePlan;
 };
 

@@ -8,6 +8,7 @@ packages=(
   cmake ninja-build g++ ccache            # the build
   llvm-19-dev llvm-19-tools               # ADT and Support; FileCheck
   libprotobuf-dev protobuf-compiler       # ONNX files
+  libpcre2-dev libutf8proc-dev            # tokenizers, static
   zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev
   python3-venv binutils
 )

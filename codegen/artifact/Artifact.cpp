@@ -60,12 +60,12 @@ llvm::Error writeText(llvm::StringRef path, llvm::StringRef text) {
 
 /// Links \p objects and the runtime into \p out.
 llvm::Error linkArtifact(const HostCxx &compiler, const Objects &objects,
-                         ArtifactKind kind, llvm::StringRef out) {
+                         const ArtifactOptions &options, llvm::StringRef out) {
   std::string archive = objects.folder.file("libtenon_runtime.a");
   if (llvm::Error error = writeText(archive, runtimeArchive()))
     return error;
   std::vector<std::string> arguments = objects.files;
-  if (kind == ArtifactKind::SharedLibrary) {
+  if (options.kind == ArtifactKind::SharedLibrary) {
     std::string script = objects.folder.file("exported.map");
     if (llvm::Error error = writeText(script, exportedSymbols))
       return error;
@@ -76,9 +76,21 @@ llvm::Error linkArtifact(const HostCxx &compiler, const Objects &objects,
   } else {
     arguments.push_back("-pie");
   }
-  arguments.insert(arguments.end(), {archive, "-pthread", "-ldl",
-                                     "-Wl,--gc-sections", "-Wl,--strip-debug",
-                                     "-Wl,--build-id=none", "-static-libgcc"});
+  arguments.push_back(archive);
+  if (!options.tokenizer.empty()) {
+    // Nobody but the weak reference in the runtime knows the tokenizer.
+    arguments.push_back("-Wl,-u,tenon_make_text_codec");
+    for (const Resource &library : textLibraries()) {
+      std::string path = objects.folder.file(library.path);
+      if (llvm::Error error = writeText(path, library.contents()))
+        return error;
+      arguments.push_back(path);
+    }
+    arguments.push_back(archive); // the tokenizer uses the runtime
+  }
+  arguments.insert(arguments.end(), {"-pthread", "-ldl", "-Wl,--gc-sections",
+                                     "-Wl,--strip-debug", "-Wl,--build-id=none",
+                                     "-static-libgcc"});
   llvm::StringRef sanitizers = TENON_RUNTIME_SANITIZE;
   if (!sanitizers.empty())
     arguments.push_back(("-fsanitize=" + sanitizers).str());
@@ -101,14 +113,18 @@ llvm::Error fromStatus(const rt::Status &status) {
                      : userError("{0}", status.message());
 }
 
-/// Appends plan, weights and golden answers to the linked file.
+/// Appends plan, weights, tokenizer and golden answers to the linked file.
 llvm::Error appendPayload(ElfPayload &file, const kernel::Program &program,
-                          PlanImage &plan, llvm::ArrayRef<uint8_t> golden,
-                          unsigned jobs) {
+                          PlanImage &plan, const ArtifactOptions &options) {
+  unsigned jobs = hostJobs(options.toolchain.jobs);
   uint64_t planAt = file.add(rt::planSection, plan.bytes.size(), 64);
-  if (!golden.empty()) {
-    uint64_t at = file.add(rt::goldenSection, golden.size(), 64);
-    if (llvm::Error error = file.write(at, golden))
+  std::pair<const char *, llvm::ArrayRef<uint8_t>> extras[] = {
+      {rt::goldenSection, options.golden},
+      {rt::textSection, options.tokenizer}};
+  for (auto [name, bytes] : extras) {
+    if (bytes.empty())
+      continue;
+    if (llvm::Error error = file.write(file.add(name, bytes.size(), 64), bytes))
       return error;
   }
   uint64_t weightsAt =
@@ -211,7 +227,7 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
   report.compiled = objects->compiled;
   report.compileSeconds = watch.lap();
   if (llvm::Error error =
-          linkArtifact(*compiler, *objects, options.kind, temporary->path))
+          linkArtifact(*compiler, *objects, options, temporary->path))
     return error;
   report.linkSeconds = watch.lap();
   auto file = ElfPayload::open(temporary->path);
@@ -222,8 +238,7 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
                                               formSizes(sources, *objects)));
   if (!plan)
     return plan.takeError();
-  if (llvm::Error error = appendPayload(*file, program, *plan, options.golden,
-                                        hostJobs(options.toolchain.jobs)))
+  if (llvm::Error error = appendPayload(*file, program, *plan, options))
     return error;
   report.fileBytes = file->fileBytes();
   report.weightBytes = plan->weightBytes;

@@ -31,6 +31,8 @@ struct ArtifactOptions {
   llvm::json::Object manifest;
   /// An .npz for --selftest, as rt::Payload describes it; may be empty.
   llvm::ArrayRef<uint8_t> golden;
+  /// A tokenizer's table (codegen/tokenizer); may be empty.
+  llvm::ArrayRef<uint8_t> tokenizer;
 };
 
 /// What was built, for the summary.

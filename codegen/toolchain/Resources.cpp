@@ -21,6 +21,8 @@ namespace tenon::codegen {
 extern const Resource embeddedHeaders[];
 extern const unsigned numEmbeddedHeaders;
 extern const Resource embeddedRuntime;
+extern const Resource embeddedTextLibraries[];
+extern const unsigned numEmbeddedTextLibraries;
 extern const Resource embeddedCApi;
 
 llvm::ArrayRef<Resource> headerResources() {
@@ -28,6 +30,10 @@ llvm::ArrayRef<Resource> headerResources() {
 }
 
 llvm::StringRef runtimeArchive() { return embeddedRuntime.contents(); }
+
+llvm::ArrayRef<Resource> textLibraries() {
+  return {embeddedTextLibraries, numEmbeddedTextLibraries};
+}
 
 llvm::StringRef cApiHeader() { return embeddedCApi.contents(); }
 

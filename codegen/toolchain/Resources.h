@@ -28,6 +28,9 @@ struct Resource {
 llvm::ArrayRef<Resource> headerResources();
 /// The runtime with an artifact's main program, a static library.
 llvm::StringRef runtimeArchive();
+/// What an artifact with a tokenizer needs besides, static libraries in the
+/// order to link them.
+llvm::ArrayRef<Resource> textLibraries();
 /// The text of runtime/c_api.h.
 llvm::StringRef cApiHeader();
 

@@ -7,6 +7,7 @@
 
 #include "codegen/Codegen.h"
 #include "codegen/artifact/Artifact.h"
+#include "codegen/tokenizer/Tokenizer.h"
 #include "frontend/Import.h"
 #include "ir/OpDef.h"
 #include "ir/support/Diag.h"
@@ -80,6 +81,10 @@ private:
                          cl::value_desc("N"),
                          cl::desc("host compilers at a time (all cores)"),
                          cl::sub(sub)};
+  cl::opt<std::string> tokenizer{
+      "tokenizer", cl::value_desc("tokenizer.json"),
+      cl::desc("embed this Hugging Face tokenizer, for --generate"),
+      cl::sub(sub)};
   PassFlags passFlags;
 
   std::string stopAfter;
@@ -95,10 +100,22 @@ private:
   Error writeSources(ArrayRef<codegen::Source> sources, StringRef folder);
   Error build(const ir::Module &module, Progress &progress);
   Error fillManifest(json::Object &manifest);
+  Expected<std::vector<uint8_t>> readTokenizer(const kernel::Program &program);
   void summarize(const ir::Module &module, const kernel::Program &program,
                  const codegen::ArtifactReport &report, double seconds);
   bool stopsAt(StringRef stage) const { return stopAfter == stage; }
 };
+
+/// How many logits a language model computes for each token: the last dimension
+/// of its output "logits", or of the first of floating point.
+std::optional<int64_t> vocabularyOf(const kernel::Program &program) {
+  const kernel::Port *logits = nullptr;
+  for (const kernel::Port &port : program.outputs)
+    if (port.type.rank() >= 2 && ir::isFloat(port.type.element) &&
+        (!logits || port.name == "logits"))
+      logits = &port;
+  return logits ? logits->type.shape.back().constant() : std::nullopt;
+}
 
 int CompileCommand::run() {
   if (Error error = compile())
@@ -233,6 +250,10 @@ Error CompileCommand::build(const ir::Module &module, Progress &progress) {
   options.toolchain.keepSources = keepSources;
   if (Error error = fillManifest(options.manifest))
     return error;
+  Expected<std::vector<uint8_t>> table = readTokenizer(*program);
+  if (!table)
+    return table.takeError();
+  options.tokenizer = *table;
   Expected<codegen::ArtifactReport> report =
       codegen::buildArtifact(*program, sources, options, out);
   if (!report)
@@ -271,6 +292,33 @@ Error CompileCommand::fillManifest(json::Object &manifest) {
     given.push_back(dim);
   manifest["dims"] = std::move(given);
   return Error::success();
+}
+
+/// The tokenizer's table, checked against the model; empty without --tokenizer.
+Expected<std::vector<uint8_t>>
+CompileCommand::readTokenizer(const kernel::Program &program) {
+  if (tokenizer.empty())
+    return std::vector<uint8_t>();
+  ErrorOr<std::unique_ptr<MemoryBuffer>> json = MemoryBuffer::getFile(
+      tokenizer, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!json)
+    return userError("{0}: error: cannot be read: {1}", tokenizer,
+                     json.getError().message());
+  Expected<codegen::GenerationConfig> config =
+      codegen::readGenerationConfig(sys::path::parent_path(model));
+  if (!config)
+    return config.takeError();
+  Expected<std::vector<uint8_t>> table =
+      codegen::compileTokenizer((*json)->getBuffer(), tokenizer, *config);
+  if (!table)
+    return table.takeError();
+  uint32_t ids = codegen::tokenizerIdCount(*table);
+  if (std::optional<int64_t> words = vocabularyOf(program);
+      words && int64_t(ids) > *words)
+    return userError("{0}: error: its ids go up to {1}, but the model's "
+                     "vocabulary has {2}: it belongs to another model",
+                     tokenizer, ids - 1, *words);
+  return table;
 }
 
 /// "12 attention, 25 layer_norm": ops that fusions made or kept whole.
