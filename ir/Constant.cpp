@@ -197,6 +197,37 @@ void Constant::readParts(uint64_t first, uint64_t n, uint8_t *out) const {
   }
 }
 
+std::shared_ptr<const Constant>
+Constant::converted(std::shared_ptr<const Constant> source,
+                    ElementType element) {
+  assert(isFloat(source->elementType) && isFloat(element) &&
+         bitWidth(source->elementType) >= 8 && bitWidth(element) >= 8 &&
+         "floats of whole bytes");
+  if (source->kind == Form::Splat)
+    return splat(element, source->dims,
+                 loadElement(source->elementType, source->data.data(), 0));
+  std::shared_ptr<Constant> constant =
+      make(Form::Converted, element, source->dims);
+  constant->label = source->label;
+  constant->parts.push_back(std::move(source));
+  if (constant->count <= chunkElements)
+    return copy(element, constant->dims, constant->materialize(),
+                constant->label);
+  return constant;
+}
+
+void Constant::readConverted(uint64_t first, uint64_t n, uint8_t *out) const {
+  const Constant &source = *parts.front();
+  std::vector<uint8_t> chunk(std::min(n, chunkElements) * 8);
+  for (uint64_t at = 0; at < n; at += chunkElements) {
+    uint64_t count = std::min(chunkElements, n - at);
+    source.read(first + at, count, chunk.data());
+    for (uint64_t i = 0; i < count; ++i)
+      storeElement(elementType, out, at + i,
+                   loadElement(source.elementType, chunk.data(), i));
+  }
+}
+
 double Constant::floatAt(uint64_t i) const {
   assert(i < count && "element out of range");
   if (kind == Form::Dense || kind == Form::Splat)
@@ -210,7 +241,7 @@ double Constant::floatAt(uint64_t i) const {
     storeRandom(elementType, one, 0, randomBits(randomSeed, i));
     break;
   default:
-    readParts(i, 1, one);
+    read(i, 1, one);
   }
   return loadElement(elementType, one, 0);
 }
@@ -228,7 +259,7 @@ int64_t Constant::intAt(uint64_t i) const {
     storeRandom(elementType, one, 0, randomBits(randomSeed, i));
     break;
   default:
-    readParts(i, 1, one);
+    read(i, 1, one);
   }
   return loadInteger(elementType, one, 0);
 }
@@ -266,6 +297,9 @@ void Constant::read(uint64_t first, uint64_t n, uint8_t *out) const {
     return;
   case Form::Concat:
     readParts(first, n, out);
+    return;
+  case Form::Converted:
+    readConverted(first, n, out);
     return;
   }
 }

@@ -33,6 +33,8 @@ public:
             ///< `seed`, element by element; no bytes
     Concat, ///< `parts` one after another along a dimension; no bytes of its
             ///< own, so that merged weights stay in their files' pages
+    Converted, ///< the one of `parts` cast to another type whenever it is read;
+               ///< no bytes of its own
   };
 
   static std::shared_ptr<const Constant>
@@ -61,6 +63,11 @@ public:
   /// after another along it. Elements are of whole bytes.
   static std::shared_ptr<const Constant>
   concat(llvm::ArrayRef<std::shared_ptr<const Constant>> parts, unsigned axis);
+
+  /// \p source as \p element, both floats of at least 8 bits, rounded to nearest
+  /// even; a big one when it is read. A splat stays one.
+  static std::shared_ptr<const Constant>
+  converted(std::shared_ptr<const Constant> source, ElementType element);
 
   Form form() const { return kind; }
   ElementType element() const { return elementType; }
@@ -95,6 +102,7 @@ private:
                                         llvm::ArrayRef<int64_t> shape);
   bool elementsEqual(const Constant &other) const;
   void readParts(uint64_t first, uint64_t n, uint8_t *out) const;
+  void readConverted(uint64_t first, uint64_t n, uint8_t *out) const;
   Form kind = Form::Dense;
   ElementType elementType = ElementType::F32;
   llvm::SmallVector<int64_t, 4> dims;
@@ -102,7 +110,8 @@ private:
   llvm::ArrayRef<uint8_t> data;
   std::shared_ptr<const void> owner;
   std::string label;
-  /// Concat: the parts, and how many elements of each lie together.
+  /// Concat: the parts, and how many elements of each lie together. Converted:
+  /// the source.
   std::vector<std::shared_ptr<const Constant>> parts;
   std::vector<uint64_t> runs;
   mutable std::atomic<uint64_t> cachedHash{0};

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/plan/Weights.h"
 #include "codegen/kernels/cpu/gemm_pack.h"
+#include "ir/support/WeightMemory.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace tenon::codegen {
@@ -42,23 +43,36 @@ llvm::Error storePanels(const float *elements, const Weight::Matrix &m,
   return llvm::Error::success();
 }
 
+/// Elements of a form that computes them, a piece at a time.
+llvm::Error storeComputed(const ir::Constant &value, Write write) {
+  std::vector<uint8_t> piece(pieceFloats * 8);
+  for (uint64_t at = 0; at < value.numElements(); at += pieceFloats) {
+    uint64_t count = std::min<uint64_t>(pieceFloats, value.numElements() - at);
+    value.read(at, count, piece.data());
+    llvm::ArrayRef<uint8_t> bytes(piece);
+    if (llvm::Error error = write(
+            bytes.take_front(*ir::byteSize(value.element(), count))))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
 } // namespace
 
 llvm::Error storeWeight(const Weight &weight, Write write) {
-  bool dense = weight.value->form() == ir::Constant::Form::Dense;
-  bool aligned =
-      reinterpret_cast<uintptr_t>(weight.value->bytes().data()) % 4 == 0;
-  bool packed = weight.layout == kernel::WeightLayout::Panels16;
-  std::vector<uint8_t> expanded;
-  llvm::ArrayRef<uint8_t> bytes = weight.value->bytes();
-  if (!dense || (packed && !aligned)) {
-    expanded = weight.value->materialize();
-    bytes = expanded;
+  const ir::Constant &value = *weight.value;
+  bool dense = value.form() == ir::Constant::Form::Dense;
+  if (weight.layout != kernel::WeightLayout::Panels16)
+    return dense ? write(value.bytes()) : storeComputed(value, write);
+  auto *elements = reinterpret_cast<const float *>(value.bytes().data());
+  ir::WeightMemory expanded;
+  if (!dense || reinterpret_cast<uintptr_t>(elements) % alignof(float) != 0) {
+    uint64_t count = value.numElements();
+    expanded = ir::allocateWeight(count * sizeof(float));
+    value.read(0, count, expanded.bytes.data());
+    elements = reinterpret_cast<const float *>(expanded.bytes.data());
   }
-  if (!packed)
-    return write(bytes);
-  return storePanels(reinterpret_cast<const float *>(bytes.data()),
-                     weight.matrix, write);
+  return storePanels(elements, weight.matrix, write);
 }
 
 } // namespace tenon::codegen

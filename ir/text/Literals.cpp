@@ -337,6 +337,7 @@ void printConstant(raw_ostream &os, const Constant &constant,
     return;
   case Constant::Form::Dense:
   case Constant::Form::Concat:
+  case Constant::Form::Converted:
     break;
   }
   if (constant.numElements() > maxInline) {

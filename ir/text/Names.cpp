@@ -66,8 +66,11 @@ void ConstantNames::visit(const Block &block, uint64_t maxInlineElements) {
     if (op.kind() != OpKind::Const)
       continue;
     const Constant *constant = op.attrs<ConstAttrs>().value.get();
-    bool hasContents = constant && (constant->form() == Constant::Form::Dense ||
-                                    constant->form() == Constant::Form::Concat);
+    bool hasContents =
+        constant &&
+        llvm::is_contained({Constant::Form::Dense, Constant::Form::Concat,
+                            Constant::Form::Converted},
+                           constant->form());
     if (!hasContents || constant->numElements() <= maxInlineElements ||
         names.contains(constant))
       continue;

@@ -22,13 +22,21 @@ namespace {
 constexpr uint64_t maxComparedBytes = 1 << 16;
 
 bool isSmall(const Constant &constant) {
-  return constant.form() != Constant::Form::Dense ||
-         constant.bytes().size() <= maxComparedBytes;
+  switch (constant.form()) {
+  case Constant::Form::Dense:
+    return constant.bytes().size() <= maxComparedBytes;
+  case Constant::Form::Converted: // as big as its source
+    return false;
+  default:
+    return true;
+  }
 }
 
 uint64_t hashConstant(const Constant &constant) {
   if (isSmall(constant))
     return constant.contentHash();
+  if (constant.form() == Constant::Form::Converted)
+    return llvm::hash_value(&constant);
   return llvm::hash_combine(constant.bytes().data(), constant.bytes().size());
 }
 
@@ -38,7 +46,8 @@ bool sameConstant(const Constant &a, const Constant &b) {
   if (isSmall(a) && isSmall(b))
     return a.equals(b);
   return a.element() == b.element() && a.shape() == b.shape() &&
-         a.form() == b.form() && a.bytes().data() == b.bytes().data();
+         a.form() == Constant::Form::Dense && b.form() == a.form() &&
+         a.bytes().data() == b.bytes().data();
 }
 
 class Cse final : public FuncPass {

@@ -7,8 +7,8 @@
 #include "passes/canonical/FoldOp.h"
 #include "ir/Builder.h"
 #include "ir/eval/Evaluator.h"
+#include "ir/support/WeightMemory.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -20,48 +20,10 @@ using llvm::ArrayRef;
 namespace {
 
 constexpr uint64_t maxEvaluatedBytes = 1 << 20;
-constexpr uint64_t maxHeapBytes = 16 << 20;
 
 /// Whether an integer survives the double that Constant::splat takes.
 bool isExactInDouble(ElementType element, int64_t value) {
   return isFloat(element) || std::abs(static_cast<double>(value)) < 0x1p53;
-}
-
-/// Memory for the bytes of a new constant.
-struct Buffer {
-  llvm::MutableArrayRef<uint8_t> bytes;
-  std::shared_ptr<const void> owner;
-};
-
-/// A mapping of an unlinked temporary file.
-std::optional<Buffer> allocateInFile(uint64_t size) {
-  namespace fs = llvm::sys::fs;
-  llvm::Expected<fs::TempFile> file =
-      fs::TempFile::create("tenon-weights-%%%%%%%%");
-  if (!file) {
-    llvm::consumeError(file.takeError());
-    return std::nullopt;
-  }
-  std::error_code code = fs::resize_file(file->FD, size);
-  std::shared_ptr<fs::mapped_file_region> region;
-  if (!code)
-    region = std::make_shared<fs::mapped_file_region>(
-        fs::convertFDToNativeFile(file->FD), fs::mapped_file_region::readwrite,
-        size, 0, code);
-  // The mapping keeps the contents; the name goes at once.
-  llvm::consumeError(file->discard());
-  if (code)
-    return std::nullopt;
-  auto *data = reinterpret_cast<uint8_t *>(region->data());
-  return Buffer{{data, static_cast<size_t>(size)}, region};
-}
-
-Buffer allocate(uint64_t size) {
-  if (size > maxHeapBytes)
-    if (std::optional<Buffer> buffer = allocateInFile(size))
-      return *buffer;
-  auto bytes = std::make_shared<std::vector<uint8_t>>(size);
-  return Buffer{*bytes, bytes};
 }
 
 const ConstantRef &constantOf(Value *value) {
@@ -141,7 +103,7 @@ ConstantRef foldTranspose(const Op &op, ArrayRef<int64_t> shape) {
   llvm::SmallVector<int64_t, 4> strides = rowMajorStrides(x->shape()), mine;
   for (int64_t axis : op.attrs<TransposeAttrs>().perm)
     mine.push_back(strides[axis]);
-  Buffer buffer = allocate(x->bytes().size());
+  WeightMemory buffer = allocateWeight(x->bytes().size());
   if (!transposeMatrix(*x, op.attrs<TransposeAttrs>().perm,
                        buffer.bytes.data()))
     copyStrided(x->bytes().data(), buffer.bytes.data(), shape, mine, width);
@@ -165,7 +127,7 @@ ConstantRef foldSlice(const Op &op, ArrayRef<int64_t> shape) {
     strides[i] *= attrs.steps[i];
     count *= shape[i];
   }
-  Buffer buffer = allocate(count * width);
+  WeightMemory buffer = allocateWeight(count * width);
   copyStrided(x->bytes().data() + first * width, buffer.bytes.data(), shape,
               strides, width);
   return Constant::dense(x->element(), shape, buffer.bytes, buffer.owner,
@@ -183,7 +145,7 @@ ConstantRef foldConcat(const Op &op, ArrayRef<int64_t> shape) {
     (i < axis ? outer : inner) *= i == axis ? 1 : shape[i];
     total *= shape[i];
   }
-  Buffer buffer = allocate(total);
+  WeightMemory buffer = allocateWeight(total);
   uint8_t *to = buffer.bytes.data();
   for (uint64_t row = 0; row != outer; ++row)
     for (Value *operand : op.operands()) {
@@ -193,6 +155,16 @@ ConstantRef foldConcat(const Op &op, ArrayRef<int64_t> shape) {
       to += run;
     }
   return Constant::dense(element, shape, buffer.bytes, buffer.owner);
+}
+
+/// A weight between floating-point types stays in its file's pages and is
+/// converted when it is read. Casts to 8 bits may saturate: not here.
+ConstantRef foldCast(const Op &op) {
+  const ConstantRef &x = constantOf(op.operand(0));
+  ElementType to = op.result()->element();
+  auto converts = [](ElementType t) { return isFloat(t) && bitWidth(t) >= 16; };
+  return converts(x->element()) && converts(to) ? Constant::converted(x, to)
+                                                : nullptr;
 }
 
 /// An elementwise op whose operands are splats, computed once.
@@ -278,9 +250,10 @@ ConstantRef passes::reshapeConstant(const ConstantRef &constant,
   case Constant::Form::Random:
     return Constant::generated(constant->form(), constant->element(), shape,
                                constant->seed());
-  case Constant::Form::Concat: {
+  case Constant::Form::Concat:
+  case Constant::Form::Converted: {
     uint64_t count = constant->numElements();
-    Buffer buffer = allocate(*byteSize(constant->element(), count));
+    WeightMemory buffer = allocateWeight(*byteSize(constant->element(), count));
     constant->read(0, count, buffer.bytes.data());
     return Constant::dense(constant->element(), shape, buffer.bytes,
                            buffer.owner, constant->name());
@@ -309,6 +282,8 @@ ConstantRef passes::foldOp(const Op &op) {
     value = foldSlice(op, *shape);
   else if (op.kind() == OpKind::Concat)
     value = foldConcat(op, *shape);
+  else if (op.kind() == OpKind::Cast)
+    value = foldCast(op);
   else if (is(op, ElementwiseOp))
     value = foldSplats(op, *shape);
   else if (op.kind() == OpKind::Broadcast &&
