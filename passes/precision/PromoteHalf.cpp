@@ -72,22 +72,6 @@ void roundUses(Value *value, Builder builder) {
     use.op->setOperand(use.index, rounded);
 }
 
-/// \p constant as f32, which holds every half exactly.
-ConstantRef toSingle(const Constant &constant) {
-  if (constant.form() == Constant::Form::Splat)
-    return Constant::splat(ElementType::F32, constant.shape(),
-                           constant.floatAt(0));
-  auto values = std::make_shared<std::vector<float>>(constant.numElements());
-  std::vector<uint8_t> halves = constant.materialize();
-  for (auto [i, value] : llvm::enumerate(*values))
-    value = loadElement(constant.element(), halves.data(), i);
-  llvm::ArrayRef<uint8_t> bytes(
-      reinterpret_cast<const uint8_t *>(values->data()),
-      values->size() * sizeof(float));
-  return Constant::dense(ElementType::F32, constant.shape(), bytes, values,
-                         constant.name());
-}
-
 class Promotion {
 public:
   bool promote(Op &op, passes::PassContext &context) {
@@ -130,7 +114,7 @@ private:
     const ConstantRef &constant = def->attrs<ConstAttrs>().value;
     ConstantRef &single = constants[constant.get()];
     if (!single)
-      single = toSingle(*constant);
+      single = Constant::converted(constant, ElementType::F32);
     return builder.constant(single);
   }
 

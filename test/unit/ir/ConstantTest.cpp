@@ -183,6 +183,31 @@ TEST(Constant, RandomStaysInRange) {
   EXPECT_FALSE(c->equals(*other));
 }
 
+TEST(Constant, ConvertsFloatsWhenTheyAreRead) {
+  constexpr uint64_t count = 10001;
+  ConstantRef wide = Constant::generated(Constant::Form::Random,
+                                         ElementType::F32, {count}, 5);
+  ConstantRef half = Constant::converted(wide, ElementType::F16);
+  EXPECT_EQ(half->form(), Constant::Form::Converted);
+  std::vector<uint8_t> bytes = half->materialize();
+  ASSERT_EQ(bytes.size(), count * 2);
+  for (uint64_t i : {uint64_t(0), uint64_t(4095), uint64_t(4096), count - 1}) {
+    uint8_t rounded[2];
+    storeElement(ElementType::F16, rounded, 0, wide->floatAt(i));
+    EXPECT_EQ(0, std::memcmp(rounded, bytes.data() + 2 * i, 2)) << i;
+    EXPECT_EQ(half->floatAt(i), loadElement(ElementType::F16, rounded, 0)) << i;
+  }
+  // From the middle, across a chunk's end; and back, which is exact.
+  std::vector<uint8_t> part(6000 * 4);
+  Constant::converted(half, ElementType::F32)->read(3000, 6000, part.data());
+  EXPECT_EQ(loadElement(ElementType::F32, part.data(), 5999),
+            half->floatAt(8999));
+  ConstantRef small = Constant::converted(
+      Constant::splat(ElementType::F32, {7}, 0.1), ElementType::BF16);
+  EXPECT_EQ(small->form(), Constant::Form::Splat);
+  EXPECT_EQ(small->floatAt(3), 0.10009765625);
+}
+
 TEST(Constant, SplatValueIsExactOrNothing) {
   const int64_t large[] = {INT64_MAX, INT64_MAX};
   EXPECT_EQ(Constant::ints(large)->splatValue(), std::nullopt);
