@@ -71,10 +71,18 @@ TN_FN void unpack_views(tn_view *views, const launch_of<Cfg> &launch) {
     unpack_views<Cfg, I + 1>(views, launch);
 }
 
+/// A second argument of __launch_bounds__: kernels with a tiling want registers
+/// rather than many blocks, and would else be made to spill some.
+template <class Cfg> inline constexpr int blocks_wanted = 0;
+template <class Cfg>
+  requires requires { typename Cfg::Tiling; }
+inline constexpr int blocks_wanted<Cfg> = 1;
+
 /// The entry point of unit NUMBER, which has the Cfg of that number; the rest
 /// names the kernel.
 #define TN_UNIT(NUMBER, ...)                                                   \
-  extern "C" __global__ void __launch_bounds__(Cfg##NUMBER::threads)           \
+  extern "C" __global__ void __launch_bounds__(Cfg##NUMBER::threads,           \
+                                               tn::blocks_wanted<Cfg##NUMBER>) \
       tn_unit_##NUMBER(                                                        \
           const __grid_constant__ tn::launch_of<Cfg##NUMBER> launch) {         \
     tn_view views[Cfg##NUMBER::num_views];                                     \

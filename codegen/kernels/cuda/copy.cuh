@@ -178,21 +178,27 @@ struct Source {
 /// Asynchronous: commit and wait.
 template <class Tile, int Threads, int Align>
 TN_FN void copy_tile(uint32_t to, const Source &s, int thread) {
-  constexpr int count = Tile::rows * Tile::chunks;
+  constexpr int count = Tile::rows * Tile::chunks,
+                step = Threads / Tile::chunks;
+  constexpr int rounds = (count + Threads - 1) / Threads;
+  static_assert(Threads % Tile::chunks == 0);
+  // A thread has one column of chunks.
+  int row = thread / Tile::chunks, chunk = thread % Tile::chunks;
+  int width = s.bytes - chunk * 16;
+  width = width < 0 ? 0 : width > 16 ? 16 : width;
+  const char *from = s.data + row * s.pitch + chunk * 16;
 #if __CUDA_ARCH__ >= 800
-  TN_UNROLL
+  TN_PRAGMA(unroll(rounds <= 8 ? rounds : 4))
 #else // each copy holds registers
-  TN_PRAGMA(unroll 2)
+  TN_PRAGMA(unroll(2))
 #endif
-  for (int i = 0; i < (count + Threads - 1) / Threads; ++i) {
-    int index = thread + i * Threads;
-    if (count % Threads != 0 && index >= count)
+  for (int i = 0; i < rounds; ++i) {
+    if (count % Threads != 0 && row >= Tile::rows)
       break;
-    int row = index / Tile::chunks, chunk = index % Tile::chunks;
-    int valid = s.bytes - chunk * 16;
-    valid = row >= s.rows || valid < 0 ? 0 : valid > 16 ? 16 : valid;
-    const char *from = s.data + row * s.pitch + chunk * 16;
+    int valid = row < s.rows ? width : 0;
     copy_chunk<Align>(to + Tile::at(row, chunk), valid ? from : s.data, valid);
+    row += step;
+    from += step * s.pitch;
   }
 }
 

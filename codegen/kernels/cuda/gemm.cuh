@@ -65,56 +65,66 @@
 namespace tn {
 inline namespace TN_FORM {
 
-/// Applies the epilogue to the sums of the tile at (row, column) and stores
-/// them. A warp turns its sums, 16 rows at a time, through shared memory of its
-/// own, so that rows of C and of the epilogue's operands move in 16-byte
+/// Applies the epilogue to a warp's Rows x Columns sums, of which the first is
+/// element (row, column) of C, and stores them. They go, 16 rows at a time,
+/// through `slab`, shared memory of the warp's own with a pitch of Columns + 8
+/// words, so that rows of C and of the epilogue's operands move in 16-byte
 /// pieces.
-template <class Cfg, class Epilogue>
-TN_FN void finish_tile(const GemmArgs &g, EpilogueArgs &args, int row,
-                       int column, const sums_of<Cfg> &sums) {
-  using S = GemmShape<Cfg>;
-  using Out = typename Cfg::Out;
-  using Sum = typename sums_of<Cfg>::Sum;
-  constexpr int width = 16 / sizeof(Out), across = S::WN / width;
-  constexpr int rows = 32 / across;
-  static_assert(32 % across == 0);
+template <class Out, class Epilogue, int Rows, int Columns, class Sums>
+TN_FN void finish_warp(const GemmArgs &g, const EpilogueArgs &args, int row,
+                       int column, const Sums &sums, uint32_t slab) {
+  using Sum = typename Sums::Sum;
+  constexpr int width = 16 / sizeof(Out), across = Columns / width;
+  // A row of more than 32 pieces takes several turns.
+  constexpr int lanes_across = across < 32 ? across : 32;
+  constexpr int rows = 32 / lanes_across, turns = across / lanes_across;
+  static_assert(32 % lanes_across == 0 && across % lanes_across == 0);
+  constexpr int pitch = Columns + 8;
   EpilogueLanes<width> e;
   static_cast<EpilogueArgs &>(e) = args;
-  uint32_t slab = shared_address(shared_memory()) + warp_id() * S::slab_bytes;
-  int x = lane_id() % across * width;
-  int c = column + S::warp_column() + x;
-  e.valid = g.n - c;
   TN_UNROLL
-  for (int s = 0; s < S::WM / 16; ++s) {
+  for (int s = 0; s < Rows / 16; ++s) {
     __syncwarp();
     sums.put(s, slab);
     __syncwarp();
     // One at a time: the sums leave few registers for an epilogue.
     TN_PRAGMA(unroll 1)
-    for (int r = lane_id() / across; r < 16; r += rows) {
+    for (int turn = 0; turn < 16 / rows * turns; ++turn) {
+      int r = turn / turns * rows + lane_id() / lanes_across;
+      int x = (turn % turns * lanes_across + lane_id() % lanes_across) * width;
       union {
         Words4 words[width / 4];
         lanes<Sum, width> v;
       } u;
+      // Of eight lanes, four read one half first and four the other.
+      bool swap = width == 8 && (lane_id() >> 2 & 1);
       TN_UNROLL
       for (int i = 0; i < width / 4; ++i) {
-        // Of eight lanes, four read one half first and four the other.
-        int piece = width == 8 ? (i ^ (lane_id() >> 2 & 1)) : i;
-        Words4 w =
-            load_shared16(slab + (r * S::slab_pitch + x + piece * 4) * 4);
-        u.words[i] = w;
+        int piece = swap ? i ^ 1 : i;
+        u.words[i] = load_shared16(slab + (r * pitch + x + piece * 4) * 4);
       }
-      if (width == 8 && (lane_id() >> 2 & 1)) {
+      if (swap) {
         Words4 w = u.words[0];
         u.words[0] = u.words[width / 4 - 1];
         u.words[width / 4 - 1] = w;
       }
-      int at = row + S::warp_row() + s * 16 + r;
+      int at = row + s * 16 + r, c = column + x;
+      e.valid = g.n - c;
       if (at < g.m && e.valid > 0)
         store_lanes((Out *)g.c + at * g.ldc + c,
                     tn_cast_to<Out>(Epilogue::apply(u.v, e, at, c)), e.valid);
     }
   }
+}
+
+/// The same for all warps of a block with the tile at (row, column).
+template <class Cfg, class Epilogue>
+TN_FN void finish_tile(const GemmArgs &g, const EpilogueArgs &e, int row,
+                       int column, const sums_of<Cfg> &sums) {
+  using S = GemmShape<Cfg>;
+  uint32_t slab = shared_address(shared_memory()) + warp_id() * S::slab_bytes;
+  finish_warp<typename Cfg::Out, Epilogue, S::WM, S::WN>(
+      g, e, row + S::warp_row(), column + S::warp_column(), sums, slab);
 }
 
 /// The tile with number `index`: tiles are numbered down strips of 8 tile rows,

@@ -1,0 +1,145 @@
+//===- compile_test.cpp - what the compiler says of every tuning ----------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Every tuning of every kernel compiles, without a warning and without memory
+/// for spilled registers, for every architecture that it is for:
+/// TN_TEST_ARCHS=all; by default for the least of them and sm_120.
+///
+//===----------------------------------------------------------------------===//
+
+#include "cases.h"
+
+#include <cstdlib>
+#include <cstring>
+
+using namespace test;
+
+namespace {
+
+/// The architectures from `least` on that are to be tried.
+std::vector<int> archsFrom(int least) {
+  const char *which = getenv("TN_TEST_ARCHS");
+  std::vector<int> archs = {least, 120};
+  if (which && !strcmp(which, "all")) {
+    archs = {least};
+    for (int arch : {75, 80, 86, 89, 90, 100, 120})
+      if (arch > least)
+        archs.push_back(arch);
+  }
+  return archs;
+}
+
+/// The number before `text` in a line of the compiler's report.
+int reported(const std::string &log, const std::string &text) {
+  size_t end = log.find(text);
+  if (end == std::string::npos)
+    return -1;
+  size_t begin = log.find_last_of("\n,:. ", end - 2);
+  return atoi(log.c_str() + begin + 1);
+}
+
+void checkCompiles(const std::string &what, const std::string &source,
+                   int least) {
+  if (!nvrtcMissing().empty())
+    GTEST_SKIP() << nvrtcMissing();
+  for (int arch : archsFrom(least)) {
+    Compiled unit = compile(source, "sm_" + std::to_string(arch));
+    ASSERT_TRUE(unit.ok) << "sm_" << arch << "\n" << unit.log << source;
+    EXPECT_EQ(unit.log.find("warning"), std::string::npos) << unit.log;
+    int stack = reported(unit.log, " bytes stack frame"),
+        spilled = reported(unit.log, " bytes spill stores"),
+        registers = reported(unit.log, " registers");
+    EXPECT_TRUE(stack == 0 && spilled == 0 && registers > 0)
+        << what << " for sm_" << arch << ": stack " << stack << ", spilled "
+        << spilled << ", registers " << registers;
+  }
+}
+
+std::string nameOf(const testing::TestParamInfo<int> &info) {
+  return gemmTunings()[info.param].name;
+}
+
+class CompileGemm : public testing::TestWithParam<int> {};
+
+TEST_P(CompileGemm, EveryArch) {
+  GemmCase c;
+  c.tuning = gemmTunings()[GetParam()];
+  std::string element = c.tuning.element;
+  bool isHalf = element == "half";
+  c.in = isHalf ? &f16 : element == "single" ? &f32 : &i8;
+  c.out = isHalf ? &f16 : &f32;
+  c.k = c.n = 4096;
+  c.epilogue = true;
+  c.nk = !isHalf;
+  checkCompiles("plain", gemmSource(c), c.tuning.arch);
+  c.stream = true;
+  c.nk = element == "byte";
+  int least = c.tuning.arch;
+  if (isHalf && least >= 80)
+    c.in = c.out = &bf16;
+  if (element == "byte" && least >= 80) {
+    c.in = &e4m3;
+    least = 89;
+  }
+  checkCompiles("stream", gemmSource(c), least);
+}
+INSTANTIATE_TEST_SUITE_P(Compile, CompileGemm,
+                         testing::Range(0, int(gemmTunings().size())), nameOf);
+
+class CompileAttention : public testing::TestWithParam<int> {};
+
+TEST_P(CompileAttention, EveryArch) {
+  AttentionCase c;
+  c.tuning = &attentionTunings()[GetParam()];
+  c.d = c.dv = c.tuning->maxD;
+  c.right = 0;
+  checkCompiles("causal", attentionSource(c), c.tuning->arch);
+  // All that takes registers.
+  c.mask = "additive";
+  c.maskedRow = "uniform";
+  c.softcap = 30;
+  c.left = 100;
+  if (c.tuning->arch >= 80)
+    c.type = &bf16;
+  checkCompiles("all", attentionSource(c), c.tuning->arch);
+}
+INSTANTIATE_TEST_SUITE_P(Compile, CompileAttention,
+                         testing::Range(0, int(attentionTunings().size())),
+                         [](const auto &info) {
+                           return std::string(
+                               attentionTunings()[info.param].name);
+                         });
+
+TEST(CompileDecode, EveryArch) {
+  for (int d : {64, 128, 256}) {
+    AttentionCase c;
+    c.d = c.dv = d;
+    c.rows = d == 256 ? 2 : 8;
+    c.split = 256;
+    c.right = 0;
+    checkCompiles("decode", attentionSource(c), 75);
+  }
+}
+
+TEST(CompileGemv, EveryArch) {
+  for (const GemvTuning &t : gemvTunings())
+    for (int block : {0, 32}) {
+      GemvCase c;
+      c.tuning = t;
+      c.block = block;
+      c.zeros = true;
+      c.epilogue = true;
+      checkCompiles(std::string(t.name) + (block ? " int4" : " plain"),
+                    gemvSource(c), 75);
+      c.rows = 4;
+      checkCompiles(std::string(t.name) + (block ? " int4" : " plain"),
+                    gemvSource(c), 75);
+    }
+}
+
+} // namespace

@@ -1,0 +1,358 @@
+//===- gemm_cases.cpp - launches of the GEMM and GEMV kernels -------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "cases.h"
+
+#include <algorithm>
+#include <memory>
+
+namespace test {
+
+namespace {
+
+int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
+
+std::string number(int64_t x) { return std::to_string(x); }
+
+/// The functor of a case, for operands of type `name`.
+std::string functorText(bool epilogue, const char *name) {
+  if (!epilogue)
+    return "using E = tn::Identity;\n";
+  std::string type = name;
+  return "struct E { // relu(x0 + x1) + x2\n"
+         "  template <class V, class A> static TN_FN auto apply(V x0, const A "
+         "&e, int64_t row, int64_t col) {\n"
+         "    return tn_add(tn_relu(tn_add(x0, tn_cast<float>(tn::load_row<" +
+         type + ">(e, 0, row, col)))), tn_cast<float>(tn::load_full<" + type +
+         ">(e, 1, row, col)));\n  }\n};\n";
+}
+
+/// What a product's elements may be off by: the rounding of the result, and a
+/// relative error of each product, which adds up like a random walk.
+struct Tolerance {
+  double product, rounding;
+  double bound(double want, double magnitude) const {
+    return rounding * 2 * std::fabs(want) + product * magnitude + 1e-30;
+  }
+};
+
+Tolerance toleranceOf(const std::string &math, const Element &out) {
+  Tolerance t;
+  t.rounding = out.rounding;
+  t.product = math == "tf32" ? 0x1p-10 : math == "tf32x3" ? 0x1p-19 : 0x1p-20;
+  return t;
+}
+
+/// Relative rms errors that issue 4 allows for f16 and bf16; for f32 ones that
+/// its arithmetic reaches.
+double rmsLimit(const std::string &math, const Element &out) {
+  if (out.size == 2)
+    return out.rounding < 0x1p-9 ? 5e-3 : 2e-2;
+  return math == "tf32" ? 1e-3 : 2e-6;
+}
+
+struct Operands {
+  DeviceTensor a, b, bias, residual, c;
+  void release() {
+    for (DeviceTensor *t : {&a, &b, &bias, &residual, &c})
+      if (t->buffer.address)
+        Device::get()->release(t->buffer);
+  }
+};
+
+double draw(const Element &type) {
+  return type.rounding == 0 ? std::floor(uniform() * 100) : uniform();
+}
+
+Operands makeOperands(const GemmCase &c) {
+  Operands o;
+  auto in = [&] { return draw(*c.in); };
+  int64_t lda = c.k + c.gapA, ldb = (c.nk ? c.k : c.n) + c.gapB,
+          ldc = c.n + c.gapC;
+  int64_t bRows = c.nk ? c.n : c.k;
+  o.a = makeTensor(*c.in, {c.batch, c.m, c.k}, {c.m * lda, lda, 1}, in);
+  o.b = makeTensor(
+      *c.in, {c.batch, c.k, c.n},
+      {c.sharedB ? 0 : bRows * ldb, c.nk ? 1 : ldb, c.nk ? ldb : 1}, in);
+  const Element &extra = c.out->size == 2 ? *c.out : f32;
+  if (c.epilogue) {
+    o.bias = makeTensor(extra, {c.batch, c.m, c.n}, {0, 0, 1}, uniform);
+    o.residual =
+        makeTensor(extra, {c.batch, c.m, c.n}, {c.m * ldc, ldc, 1}, uniform);
+  }
+  o.c = makeTensor(*c.out, {c.batch, c.m, c.n}, {c.m * ldc, ldc, 1},
+                   [] { return 77.0; });
+  return o;
+}
+
+/// Compares C; elements between its rows must be as they were.
+std::string compareProduct(const GemmCase &c, const Operands &o,
+                           const std::string &math) {
+  Comparison result;
+  Tolerance tolerance = toleranceOf(math, *c.out);
+  for (int64_t b = 0; b < c.batch; ++b)
+    for (int64_t i = 0; i < c.m; ++i)
+      for (int64_t j = 0; j < c.n + (i + 1 < c.m ? c.gapC : 0); ++j) {
+        int64_t at = b * o.c.stride[0] + i * o.c.stride[1] + j;
+        double want = 0, magnitude = 0;
+        for (int64_t k = 0; k < c.k && j < c.n; ++k) {
+          double x =
+              o.a.at(b * o.a.stride[0] + i * o.a.stride[1] + k) *
+              o.b.at(b * o.b.stride[0] + k * o.b.stride[1] + j * o.b.stride[2]);
+          want += x;
+          magnitude += std::fabs(x);
+        }
+        if (c.epilogue && j < c.n)
+          want = std::max(0.0, want + o.bias.at(j)) + o.residual.at(at);
+        if (j >= c.n)
+          want = 77;
+        result.add(o.c.at(at), want, tolerance.bound(want, magnitude),
+                   "[" + number(b) + " " + number(i) + " " + number(j) + "]");
+      }
+  return result.verdict(rmsLimit(math, *c.out));
+}
+
+std::string operandTypes(const GemmCase &c) {
+  if (!c.epilogue)
+    return "tn::types<>";
+  std::string extra = c.out->size == 2 ? c.out->name : "float";
+  return "tn::types<" + extra + ", " + extra + ">";
+}
+
+} // namespace
+
+const std::vector<GemmTuning> &gemmTunings() {
+  static const std::vector<GemmTuning> all = {
+#define TN_GEMM_TUNING(NAME, MATH, ELEMENT, ...)                               \
+  {#NAME, #MATH, #ELEMENT, __VA_ARGS__},
+#include "kernels/cuda/tunings.def"
+  };
+  return all;
+}
+
+const GemmTuning &gemmTuning(const std::string &name) {
+  for (const GemmTuning &t : gemmTunings())
+    if (name == t.name)
+      return t;
+  ADD_FAILURE() << "no tuning " << name;
+  return gemmTunings()[0];
+}
+
+std::string GemmTuning::text() const {
+  std::string s = "tn::GemmTiling<";
+  for (int x : {bm, bn, kBytes, wm, wn})
+    s += number(x) + ", ";
+  return s + number(stages) + ">";
+}
+
+std::string gemmSource(const GemmCase &c) {
+  int64_t size = c.in->size;
+  int64_t lda = c.k + c.gapA, ldb = (c.nk ? c.k : c.n) + c.gapB;
+  int threads = c.tuning.bm / c.tuning.wm * (c.tuning.bn / c.tuning.wn) * 32;
+  std::string extra = c.out->size == 2 ? c.out->name : "float";
+  return "#include \"kernels/cuda/gemm.cuh\"\nstruct Cfg0 {\n  using In = " +
+         std::string(c.in->name) + "; using Out = " + c.out->name +
+         ";\n  using Operands = " + operandTypes(c) +
+         ";\n  using Tiling = " + c.tuning.text() +
+         ";\n  static constexpr tn::Math math = tn::Math::" + c.tuning.math +
+         ";\n  static constexpr tn::Layout b = tn::Layout::" +
+         (c.nk ? "nk" : "kn") + ";\n  static constexpr int align_a = " +
+         number(alignmentOf(lda * size)) +
+         ", align_b = " + number(alignmentOf(ldb * size)) +
+         ";\n  static constexpr bool stream = " +
+         (c.stream ? "true" : "false") +
+         ";\n  static constexpr int rank = 3, threads = " + number(threads) +
+         ", num_views = " + (c.epilogue ? "5" : "3") +
+         ", num_params = 0, view_rank = 3;\n};\n" +
+         functorText(c.epilogue, extra.c_str()) +
+         "TN_UNIT(0, tn::gemm_mma<Cfg0, E>)\n";
+}
+
+std::string runGemm(const GemmCase &c, const Headers &headers) {
+  std::string source = gemmSource(c);
+  Compiled unit = compile(source, runArch(c.tuning.arch), headers);
+  if (!unit.ok)
+    return "does not compile: " + unit.log;
+  Operands o = makeOperands(c);
+  const GemmTuning &t = c.tuning;
+  LaunchSpec spec;
+  int64_t tiles = ceilDiv(c.m, t.bm) * ceilDiv(c.n, t.bn);
+  spec.grid.x = c.stream ? c.blocks : unsigned(tiles);
+  spec.grid.z = unsigned(c.batch);
+  int warps = t.bm / t.wm * (t.bn / t.wn);
+  spec.threads = warps * 32;
+  int stage = (t.bm + t.bn) * t.kBytes;
+  spec.sharedBytes = std::max(t.stages * stage, warps * 16 * (t.wn + 8) * 4);
+  spec.rank = 3;
+  spec.views = {o.a.view(), o.b.view()};
+  if (c.epilogue) {
+    spec.views.push_back(o.bias.view());
+    spec.views.push_back(o.residual.view());
+  }
+  spec.views.push_back(o.c.view());
+  Device *device = Device::get();
+  Buffer scratch;
+  if (c.stream) {
+    int64_t counters = roundUp(tiles * c.batch * 4, 256);
+    // Partial sums are not to be read before they are written.
+    scratch = device->allocate(
+        counters + c.batch * c.blocks * 2 * t.bm * t.bn * 4, counters);
+    spec.scratch = scratch.address;
+  }
+  std::string error;
+  for (int i = 0; i < c.repeat && error.empty(); ++i)
+    error = device->launch(unit.image, "tn_unit_0", spec);
+  o.c.bytes = device->download(o.c.buffer);
+  if (error.empty())
+    error = compareProduct(c, o, t.math);
+  if (c.stream)
+    device->release(scratch);
+  o.release();
+  return error;
+}
+
+//===----------------------------------------------------------------------===//
+// GEMV
+//===----------------------------------------------------------------------===//
+
+const std::vector<GemvTuning> &gemvTunings() {
+  static const std::vector<GemvTuning> all = {
+#define TN_GEMV_TUNING(NAME, ...) {#NAME, __VA_ARGS__},
+#include "kernels/cuda/tunings.def"
+  };
+  return all;
+}
+
+const GemvTuning &gemvTuning(const std::string &name) {
+  for (const GemvTuning &t : gemvTunings())
+    if (name == t.name)
+      return t;
+  ADD_FAILURE() << "no tuning " << name;
+  return gemvTunings()[0];
+}
+
+std::string gemvSource(const GemvCase &c) {
+  std::string type = c.type->name;
+  const GemvTuning &t = c.tuning;
+  int views = 3 + (c.block ? 1 + c.zeros : 0) + 2 * c.epilogue;
+  std::string special =
+      c.block ? "  using Scale = " + type +
+                    ";\n  static constexpr int block = " + number(c.block) +
+                    ";\n  static constexpr bool zeros = " +
+                    (c.zeros ? "true" : "false") + ";\n"
+              : "";
+  return "#include \"kernels/cuda/gemv_int4.cuh\"\nstruct Cfg0 {\n  using In "
+         "= " +
+         type + "; using Out = " + type + ";\n  using Operands = tn::types<" +
+         (c.epilogue ? type + ", " + type : "") +
+         ">;\n  using Tiling = tn::GemvTiling<" + number(t.warps) + ", " +
+         number(t.kSplit) + ", " + number(t.columns) + ">;\n" + special +
+         "  static constexpr int rows = " + number(c.rows) +
+         ", rank = 2, threads = " + number(t.warps * 32) +
+         ", num_views = " + number(views) +
+         ", num_params = 0, view_rank = 3;\n};\n" +
+         functorText(c.epilogue, c.type->name) +
+         "TN_UNIT(0, tn::" + (c.block ? "gemv_int4" : "gemv") + "<Cfg0, E>)\n";
+}
+
+namespace {
+
+/// The packed weights of a 4-bit case, and what they stand for.
+struct PackedWeights {
+  DeviceTensor q, scales, zeros;
+  std::vector<double> value; ///< [n, k]
+
+  explicit PackedWeights(const GemvCase &c) {
+    int64_t blocks = ceilDiv(c.k, c.block), half = c.block / 2;
+    auto byte = [] { return double(generator()() & 255); };
+    q = makeTensor(u8, {c.n, blocks, half}, {blocks * half, half, 1}, byte);
+    scales = makeTensor(*c.type, {c.n, blocks}, {blocks, 1},
+                        [] { return 0.02 + 0.01 * uniform(); });
+    int64_t pairs = ceilDiv(blocks, 2);
+    zeros = makeTensor(u8, {c.n, pairs}, {pairs, 1}, byte);
+    value.resize(c.n * c.k);
+    for (int64_t n = 0; n < c.n; ++n)
+      for (int64_t k = 0; k < c.k; ++k) {
+        int64_t block = k / c.block;
+        int two = int(q.at(n * blocks * half + k / 2));
+        int zero = 8;
+        if (c.zeros) {
+          int both = int(zeros.at(n * pairs + block / 2));
+          zero = block % 2 ? both >> 4 : both & 15;
+        }
+        int nibble = k % 2 ? two >> 4 : two & 15;
+        value[n * c.k + k] = (nibble - zero) * scales.at(n * blocks + block);
+      }
+  }
+};
+
+} // namespace
+
+std::string runGemv(const GemvCase &c, const Headers &headers) {
+  Compiled unit = compile(gemvSource(c), runArch(c.arch), headers);
+  if (!unit.ok)
+    return "does not compile: " + unit.log;
+  // The plain case is a GEMM of Layout::nk, with the same reference.
+  GemmCase g;
+  g.in = g.out = c.type;
+  g.nk = true;
+  g.m = c.m;
+  g.n = c.n;
+  g.k = c.k;
+  g.gapA = g.gapB = c.gap;
+  g.epilogue = c.epilogue;
+  Operands o = makeOperands(g);
+  auto flat = [](const DeviceTensor &t) {
+    return DeviceView{t.buffer.address,
+                      {t.shape.begin() + 1, t.shape.end()},
+                      {t.stride.begin() + 1, t.stride.end()}};
+  };
+  LaunchSpec spec;
+  std::unique_ptr<PackedWeights> packed;
+  spec.views = {flat(o.a)};
+  if (c.block) {
+    packed = std::make_unique<PackedWeights>(c);
+    spec.views.push_back(packed->q.view());
+    spec.views.push_back(packed->scales.view());
+    if (c.zeros)
+      spec.views.push_back(packed->zeros.view());
+    for (int64_t n = 0; n < c.n; ++n)
+      for (int64_t k = 0; k < c.k; ++k) {
+        // The reference multiplies what is in b.
+        o.b.type = &f32;
+        o.b.bytes.resize(c.n * (c.k + c.gap) * 4);
+        f32.encode(packed->value[n * c.k + k],
+                   o.b.bytes.data() + (n * (c.k + c.gap) + k) * 4);
+      }
+  } else {
+    spec.views.push_back(flat(o.b));
+  }
+  if (c.epilogue) {
+    spec.views.push_back(flat(o.bias));
+    spec.views.push_back(flat(o.residual));
+  }
+  spec.views.push_back(flat(o.c));
+  spec.rank = 3;
+  const GemvTuning &t = c.tuning;
+  spec.grid.x = unsigned(ceilDiv(c.n, t.warps / t.kSplit * t.columns));
+  spec.grid.y = unsigned(ceilDiv(c.m, c.rows));
+  spec.threads = t.warps * 32;
+  Device *device = Device::get();
+  std::string error = device->launch(unit.image, "tn_unit_0", spec);
+  o.c.bytes = device->download(o.c.buffer);
+  if (error.empty())
+    error = compareProduct(g, o, "tensor");
+  o.release();
+  if (packed)
+    for (const Buffer &b :
+         {packed->q.buffer, packed->scales.buffer, packed->zeros.buffer})
+      device->release(b);
+  return error;
+}
+
+} // namespace test
