@@ -61,6 +61,9 @@ public:
   int64_t flops() const { return total(&Launch::flops); }
   int64_t bytes() const { return total(&Launch::bytes); }
 
+  /// Values of the plan's expressions in the last run.
+  std::span<const int64_t> values() const { return frame.values(); }
+
   Status run();
   /// Output `index` of the last run.
   const OutputValue &output(size_t index) const { return results[index].value; }

@@ -8,6 +8,7 @@
 #include "runtime/Npz.h"
 #include "runtime/Payload.h"
 #include "runtime/Session.h"
+#include "runtime/main/Generate.h"
 #include "runtime/main/Options.h"
 #include "runtime/main/Report.h"
 #include "runtime/main/SelfTest.h"
@@ -35,7 +36,7 @@ double milliseconds() {
   return double(time.tv_sec) * 1e3 + double(time.tv_nsec) / 1e6;
 }
 
-Status startSession(Runner &runner, const Options &options) {
+Status startModel(Runner &runner, const Options &options) {
   auto form = chooseForm(forms(), cpuFeatures(), options.cpu);
   if (!form.ok())
     return form.status();
@@ -44,6 +45,12 @@ Status startSession(Runner &runner, const Options &options) {
   if (!model.ok())
     return model.status();
   runner.model = std::move(*model);
+  return {};
+}
+
+Status startSession(Runner &runner, const Options &options) {
+  if (Status status = startModel(runner, options); !status.ok())
+    return status;
   auto session = Session::create(*runner.model, options.threads);
   if (!session.ok())
     return session.status();
@@ -179,6 +186,14 @@ Status selfTest(Runner &runner, const Options &options) {
   return {};
 }
 
+Status withModel(Runner &runner, const Options &options,
+                 Status (*command)(const Payload &, const Model &,
+                                   const Options &)) {
+  if (Status status = startModel(runner, options); !status.ok())
+    return status;
+  return command(runner.payload, *runner.model, options);
+}
+
 Status dispatch(const Options &options, const char *name) {
   auto payload = Payload::open("/proc/self/exe", options.pages, name);
   if (!payload.ok())
@@ -193,6 +208,12 @@ Status dispatch(const Options &options, const char *name) {
     return bench(runner, options);
   case Command::SelfTest:
     return selfTest(runner, options);
+  case Command::Generate:
+    return withModel(runner, options, generateText);
+  case Command::Interactive:
+    return withModel(runner, options, chat);
+  case Command::ShowSteps:
+    return withModel(runner, options, showSteps);
   case Command::None:
   case Command::Help:
     break;

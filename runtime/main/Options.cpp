@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/main/Options.h"
 
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -20,6 +21,9 @@ commands
   --run                  run once: --inputs=IN.npz --outputs=OUT.npz
   --bench                measure: --inputs=IN.npz
   --selftest             check checksums, and the answers stored in the artifact
+  --generate             continue a text: --prompt=TEXT
+  --interactive          a chat, a line at a time
+  --show-steps           one token from text to text: --prompt=TEXT
   --help                 this text
 
 flags
@@ -32,6 +36,16 @@ flags
   --seconds=S            how long --bench measures (default 2)
   --json                 --bench and --info print one JSON object
   --profile=FILE.json    with --run or --bench: write a trace for Perfetto
+
+flags of --generate and --interactive (defaults: the model's generation config)
+  --max-tokens=N         how many tokens at most (default 256)
+  --temperature=T        0: always the most probable token
+  --top-k=K --top-p=P --min-p=P
+                         choose among the K most probable; the fewest that have
+                         probability P; those with P times the greatest
+  --repetition-penalty=R above 1: what was there becomes less probable
+  --seed=N               the same seed gives the same text
+  --stop=TEXT            end before this text (may be repeated)
 )";
 
 namespace {
@@ -41,11 +55,19 @@ struct Flag {
   bool takesValue;
 };
 constexpr Flag flags[] = {
-    {"--info", false},     {"--run", false},   {"--bench", false},
-    {"--selftest", false}, {"--help", false},  {"-h", false},
-    {"--json", false},     {"--inputs", true}, {"--outputs", true},
-    {"--profile", true},   {"--cpu", true},    {"--threads", true},
-    {"--seconds", true},   {"--pages", true}};
+    {"--info", false},       {"--run", false},
+    {"--bench", false},      {"--selftest", false},
+    {"--help", false},       {"-h", false},
+    {"--json", false},       {"--inputs", true},
+    {"--outputs", true},     {"--profile", true},
+    {"--cpu", true},         {"--threads", true},
+    {"--seconds", true},     {"--pages", true},
+    {"--generate", false},   {"--interactive", false},
+    {"--show-steps", false}, {"--prompt", true},
+    {"--max-tokens", true},  {"--temperature", true},
+    {"--top-k", true},       {"--top-p", true},
+    {"--min-p", true},       {"--repetition-penalty", true},
+    {"--seed", true},        {"--stop", true}};
 
 const Flag *findFlag(const std::string &name) {
   for (const Flag &flag : flags)
@@ -90,18 +112,86 @@ Status setPages(Options &options, const std::string &value) {
   return {};
 }
 
+Status readReal(const std::string &name, const std::string &value,
+                std::optional<float> &to) {
+  char *end = nullptr;
+  float number = std::strtof(value.c_str(), &end);
+  if (value.empty() || *end != '\0' || !std::isfinite(number))
+    return TN_ERROR("%s: found '%s', expected a number", name.c_str(),
+                    printable(value).c_str());
+  to = number;
+  return {};
+}
+
+/// A whole number up to `most`.
+template <typename T>
+Status readCount(const std::string &name, const std::string &value,
+                 uint64_t most, T &to) {
+  char *end = nullptr;
+  errno = 0;
+  unsigned long long number = std::strtoull(value.c_str(), &end, 10);
+  if (value.empty() || *end != '\0' || value[0] == '-' || errno != 0 ||
+      number > most)
+    return TN_ERROR("%s: found '%s', expected a number from 0 to %llu",
+                    name.c_str(), printable(value).c_str(),
+                    static_cast<unsigned long long>(most));
+  to = number;
+  return {};
+}
+
+std::optional<Command> commandOf(const std::string &name) {
+  struct {
+    const char *flag;
+    Command command;
+  } constexpr commands[] = {{"--info", Command::Info},
+                            {"--run", Command::Run},
+                            {"--bench", Command::Bench},
+                            {"--selftest", Command::SelfTest},
+                            {"--generate", Command::Generate},
+                            {"--interactive", Command::Interactive},
+                            {"--show-steps", Command::ShowSteps},
+                            {"--help", Command::Help},
+                            {"-h", Command::Help}};
+  for (const auto &known : commands)
+    if (name == known.flag)
+      return known.command;
+  return std::nullopt;
+}
+
+/// The flags of text generation; nothing if `name` is none of them.
+std::optional<Status> applyText(Options &options, const std::string &name,
+                                const std::string &value) {
+  if (name == "--prompt")
+    options.prompt = value;
+  else if (name == "--stop" && value.empty())
+    return TN_ERROR("--stop: found nothing, expected a text");
+  else if (name == "--stop")
+    options.stops.push_back(value);
+  else if (name == "--max-tokens")
+    return readCount(name, value, UINT32_MAX, options.maxTokens);
+  else if (name == "--temperature")
+    return readReal(name, value, options.temperature);
+  else if (name == "--top-p")
+    return readReal(name, value, options.topP);
+  else if (name == "--min-p")
+    return readReal(name, value, options.minP);
+  else if (name == "--repetition-penalty")
+    return readReal(name, value, options.repetitionPenalty);
+  else if (name == "--top-k")
+    return readCount(name, value, UINT32_MAX, options.topK);
+  else if (name == "--seed")
+    return readCount(name, value, UINT64_MAX, options.seed);
+  else
+    return std::nullopt;
+  return Status();
+}
+
 Status apply(Options &options, const std::string &name,
              const std::string &value) {
-  if (name == "--info")
-    return setCommand(options, Command::Info);
-  if (name == "--run")
-    return setCommand(options, Command::Run);
-  if (name == "--bench")
-    return setCommand(options, Command::Bench);
-  if (name == "--selftest")
-    return setCommand(options, Command::SelfTest);
-  if (name == "--help" || name == "-h")
-    return setCommand(options, Command::Help);
+  if (auto command = commandOf(name))
+    return setCommand(options, *command);
+  if (auto applied = applyText(options, name, value))
+    return *applied;
   if (name == "--threads")
     return setThreads(options, value);
   if (name == "--seconds")
@@ -125,8 +215,9 @@ Status apply(Options &options, const std::string &name,
 Status checkComplete(const Options &options) {
   switch (options.command) {
   case Command::None:
-    return TN_ERROR("no command: expected --info, --run, --bench or "
-                    "--selftest; see --help");
+    return TN_ERROR("no command: expected --info, --run, --bench, "
+                    "--selftest, --generate, --interactive or --show-steps; "
+                    "see --help");
   case Command::Run:
     if (options.inputs.empty() || options.outputs.empty())
       return TN_ERROR("--run needs --inputs=FILE.npz and --outputs=FILE.npz");
@@ -135,8 +226,14 @@ Status checkComplete(const Options &options) {
     if (options.inputs.empty())
       return TN_ERROR("--bench needs --inputs=FILE.npz");
     break;
+  case Command::Generate:
+  case Command::ShowSteps:
+    if (!options.prompt)
+      return TN_ERROR("--generate and --show-steps need --prompt=TEXT");
+    break;
   case Command::Info:
   case Command::SelfTest:
+  case Command::Interactive:
   case Command::Help:
     break;
   }

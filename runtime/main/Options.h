@@ -10,12 +10,24 @@
 #include "runtime/Payload.h"
 #include "runtime/support/Status.h"
 
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace tenon::rt {
 
-enum class Command { None, Info, Run, Bench, SelfTest, Help };
+enum class Command {
+  None,
+  Info,
+  Run,
+  Bench,
+  SelfTest,
+  Generate,
+  Interactive,
+  ShowSteps,
+  Help
+};
 
 /// What the artifact was asked to do.
 struct Options {
@@ -25,6 +37,13 @@ struct Options {
   double seconds = 2;
   bool json = false;
   WeightPages pages = WeightPages::Map;
+  // What the tokenizer's defaults leave open stays unset.
+  std::optional<std::string> prompt;
+  std::optional<float> temperature, topP, minP, repetitionPenalty;
+  std::optional<uint32_t> topK;
+  std::optional<uint64_t> seed;
+  uint64_t maxTokens = 256;
+  std::vector<std::string> stops;
 };
 
 /// Reads the arguments after the program's name. Accepts --flag=value and
