@@ -1,0 +1,193 @@
+//===- SharedShadow.cpp - who touched which byte of shared memory ---------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/emulator/check/SharedShadow.h"
+
+#include <algorithm>
+
+using namespace tenon::emu;
+
+void SharedShadow::reset(uint32_t bytes, unsigned warps) {
+  writes.assign(bytes, 0);
+  reads.assign(bytes, 0);
+  numWarps = warps;
+  atomics.fill(0);
+  for (unsigned warp = 0; warp != maxWarps; ++warp) {
+    clocks[warp].fill(0);
+    clocks[warp][warp] = 1;
+    updateFloor(warp);
+  }
+  sets.clear();
+  grown.clear();
+}
+
+/// Clocks have run out: everything so far counts as ordered.
+void SharedShadow::restart() {
+  for (Entry &entry : writes)
+    if (entry != 0 && entry != pending)
+      entry = 1 << 6;
+  std::fill(reads.begin(), reads.end(), 0);
+  sets.clear();
+  grown.clear();
+  atomics.fill(0);
+  for (unsigned warp = 0; warp != maxWarps; ++warp) {
+    clocks[warp].fill(1);
+    clocks[warp][warp] = 2;
+    updateFloor(warp);
+  }
+}
+
+void SharedShadow::updateFloor(unsigned warp) {
+  uint16_t least = 0xffff;
+  for (unsigned other = 0; other != numWarps; ++other)
+    if (other != warp)
+      least = std::min(least, clocks[warp][other]);
+  if (numWarps < 2)
+    least = clocks[warp][warp];
+  floor[warp] = static_cast<Entry>((least + 1) << 6);
+}
+
+void SharedShadow::mergeInto(Clock &to, const Clock &from) {
+  for (unsigned i = 0; i != maxWarps; ++i)
+    to[i] = std::max(to[i], from[i]);
+}
+
+void SharedShadow::release(unsigned warp, Clock &into) {
+  mergeInto(into, clocks[warp]);
+  if (++clocks[warp][warp] > maxClock)
+    restart();
+}
+
+void SharedShadow::acquire(unsigned warp, const Clock &from) {
+  uint16_t mine = clocks[warp][warp];
+  mergeInto(clocks[warp], from);
+  clocks[warp][warp] = mine;
+  updateFloor(warp);
+}
+
+bool SharedShadow::readersOrdered(Entry entry, unsigned warp,
+                                  unsigned &other) const {
+  if (!(entry & manyReaders)) {
+    other = entry & 63;
+    return ordered(entry, warp);
+  }
+  const Clock &set = sets[entry & ~manyReaders];
+  for (unsigned i = 0; i != maxWarps; ++i) {
+    other = i;
+    if (i != warp && set[i] > clocks[warp][i])
+      return false;
+  }
+  return true;
+}
+
+SharedShadow::Entry SharedShadow::addReader(Entry entry, unsigned warp) {
+  Entry mine = own(warp);
+  if (entry == 0 || (entry & 63 & ~0u) == (warp | (entry & manyReaders)))
+    return mine;
+  if (!(entry & manyReaders) &&
+      ((entry & 63) == warp || ordered(entry, warp)))
+    return mine;
+  uint64_t key = uint64_t(entry) << 16 | mine;
+  auto known = grown.find(key);
+  if (known != grown.end())
+    return known->second;
+  if (sets.size() == manyReaders - 2)
+    return mine; // forgets readers rather than time
+  Clock set{};
+  if (entry & manyReaders)
+    set = sets[entry & ~manyReaders];
+  else
+    set[entry & 63] = entry >> 6;
+  set[warp] = clocks[warp][warp];
+  auto made = static_cast<Entry>(manyReaders | sets.size());
+  sets.push_back(set);
+  grown.emplace(key, made);
+  grown.emplace(uint64_t(made) << 16 | mine, made);
+  return made;
+}
+
+SharedShadow::Problem SharedShadow::read(uint32_t address, uint32_t bytes,
+                                         unsigned warp, bool races) {
+  const Entry *written = &writes[address];
+  Entry *readers = &reads[address];
+  // Most bytes were written before the last barrier.
+  Entry least = 0xffff, most = 0;
+  for (uint32_t i = 0; i != bytes; ++i) {
+    least = std::min(least, written[i]);
+    most = std::max(most, written[i]);
+  }
+  if (least == 0 || most >= floor[warp]) {
+    for (uint32_t i = 0; i != bytes; ++i) {
+      if (written[i] == 0)
+        return {Verdict::Unwritten, address + i, 0, false};
+      if (written[i] == pending)
+        return {Verdict::Pending, address + i, 0, false};
+      if (races && !ordered(written[i], warp))
+        return {Verdict::Race, address + i, written[i] & 63u, true};
+    }
+  }
+  if (!races)
+    return {};
+  Entry last = readers[0], next = addReader(last, warp);
+  for (uint32_t i = 0; i != bytes; ++i) {
+    if (readers[i] != last) {
+      last = readers[i];
+      next = addReader(last, warp);
+    }
+    readers[i] = next;
+  }
+  return {};
+}
+
+SharedShadow::Problem SharedShadow::write(uint32_t address, uint32_t bytes,
+                                          unsigned warp, bool races) {
+  Entry *written = &writes[address];
+  Entry *readers = &reads[address];
+  Entry mine = own(warp);
+  if (races) {
+    Entry most = 0;
+    for (uint32_t i = 0; i != bytes; ++i)
+      most = std::max(most, std::max(written[i], readers[i]));
+    if (most >= floor[warp]) {
+      for (uint32_t i = 0; i != bytes; ++i) {
+        if (written[i] == pending)
+          return {Verdict::Pending, address + i, 0, true};
+        if (written[i] != 0 && !ordered(written[i], warp))
+          return {Verdict::Race, address + i, written[i] & 63u, true};
+        unsigned other;
+        if (readers[i] != 0 && !readersOrdered(readers[i], warp, other))
+          return {Verdict::Race, address + i, other, false};
+      }
+    }
+    std::fill_n(readers, bytes, Entry(0));
+  }
+  std::fill_n(written, bytes, mine);
+  return {};
+}
+
+SharedShadow::Problem SharedShadow::atomic(uint32_t address, uint32_t bytes,
+                                           unsigned warp, bool races) {
+  synchronize(warp);
+  for (uint32_t i = 0; i != bytes; ++i)
+    if (writes[address + i] == 0)
+      return {Verdict::Unwritten, address + i, 0, false};
+  Problem problem = write(address, bytes, warp, races);
+  mergeInto(atomics, clocks[warp]);
+  return problem;
+}
+
+SharedShadow::Problem SharedShadow::beginCopy(uint32_t address, uint32_t bytes,
+                                              unsigned warp, bool races) {
+  Problem problem = write(address, bytes, warp, races);
+  if (problem.verdict == Verdict::Good)
+    std::fill_n(&writes[address], bytes, pending);
+  return problem;
+}
+
+void SharedShadow::endCopy(uint32_t address, uint32_t bytes, unsigned warp) {
+  std::fill_n(&writes[address], bytes, own(warp));
+}
