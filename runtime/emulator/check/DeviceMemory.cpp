@@ -36,13 +36,12 @@ uint64_t roundUp(uint64_t bytes) {
 
 std::string Allocation::describe() const {
   static constexpr const char *kinds[] = {"allocation", "pinned host memory",
-                                          "variable", "constant",
-                                          "parameters"};
+                                          "variable", "constant", "parameters"};
   std::string text = kinds[kind];
   text += name.empty() ? rt::format(" %" PRIu64, id)
                        : " '" + rt::printable(name) + "'";
-  return text + rt::format(" (%" PRIu64 " bytes at 0x%" PRIx64 ")", bytes,
-                           start);
+  return text +
+         rt::format(" (%" PRIu64 " bytes at 0x%" PRIx64 ")", bytes, start);
 }
 
 const Allocation *AllocationTable::find(uint64_t address) const {

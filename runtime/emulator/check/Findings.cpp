@@ -14,11 +14,10 @@ using namespace tenon::emu;
 
 const char *tenon::emu::nameOf(Fault fault) {
   static constexpr const char *names[] = {
-      "none",          "out-of-bounds",   "misaligned",
-      "uninitialised", "shared-race",     "global-race",
-      "divergent-barrier", "pending-copy", "bad-mask",
-      "deadlock",      "bad-instruction", "trap",
-      "assert",        "call-stack",      "write-to-constant"};
+      "none",        "out-of-bounds", "misaligned",        "uninitialised",
+      "shared-race", "global-race",   "divergent-barrier", "pending-copy",
+      "bad-mask",    "deadlock",      "bad-instruction",   "trap",
+      "assert",      "call-stack",    "write-to-constant"};
   return names[static_cast<unsigned>(fault)];
 }
 

@@ -58,8 +58,19 @@ void SharedShadow::mergeInto(Clock &to, const Clock &from) {
 
 void SharedShadow::release(unsigned warp, Clock &into) {
   mergeInto(into, clocks[warp]);
-  if (++clocks[warp][warp] > maxClock)
-    restart();
+  // Clocks that have run out stand still, and races go unseen, until a barrier
+  // of the whole block.
+  if (clocks[warp][warp] < maxClock)
+    ++clocks[warp][warp];
+}
+
+bool SharedShadow::restartIfOld() {
+  for (unsigned warp = 0; warp != numWarps; ++warp)
+    if (clocks[warp][warp] > maxClock - 64) {
+      restart();
+      return true;
+    }
+  return false;
 }
 
 void SharedShadow::acquire(unsigned warp, const Clock &from) {
@@ -88,8 +99,7 @@ SharedShadow::Entry SharedShadow::addReader(Entry entry, unsigned warp) {
   Entry mine = own(warp);
   if (entry == 0 || (entry & 63 & ~0u) == (warp | (entry & manyReaders)))
     return mine;
-  if (!(entry & manyReaders) &&
-      ((entry & 63) == warp || ordered(entry, warp)))
+  if (!(entry & manyReaders) && ((entry & 63) == warp || ordered(entry, warp)))
     return mine;
   uint64_t key = uint64_t(entry) << 16 | mine;
   auto known = grown.find(key);

@@ -53,6 +53,9 @@ public:
   // (release) and hands them to those who leave (acquire).
 
   void release(unsigned warp, Clock &into);
+  /// After a barrier of the whole block: starts the clocks again if they run
+  /// out. True if it did; clocks kept elsewhere are worthless then.
+  bool restartIfOld();
   void acquire(unsigned warp, const Clock &from);
   /// Warps of a block synchronise through atomics and volatile accesses.
   void synchronize(unsigned warp) {

@@ -81,8 +81,7 @@ template <typename T> struct Bfe {
 };
 
 /// bfi d, a, b, pos, len: the low bits of a into b.
-template <typename T>
-void bitInsert(Warp &warp, const Op &op, uint32_t mask) {
+template <typename T> void bitInsert(Warp &warp, const Op &op, uint32_t mask) {
   const T *a = lanes<T>(warp, op.a), *b = lanes<T>(warp, op.b);
   const uint32_t *p = lanes<uint32_t>(warp, op.c);
   const uint32_t *n = lanes<uint32_t>(warp, warp.code->refs[op.more]);
@@ -182,7 +181,8 @@ uint32_t permute(uint32_t a, uint32_t b, uint32_t c) {
   return r;
 }
 enum class Permute { F4e, B4e, Rc8, Ecl, Ecr, Rc16 };
-template <Permute Mode> uint32_t permuteMode(uint32_t a, uint32_t b, uint32_t c) {
+template <Permute Mode>
+uint32_t permuteMode(uint32_t a, uint32_t b, uint32_t c) {
   uint64_t bytes = uint64_t(b) << 32 | a;
   unsigned n = c & 3;
   uint32_t r = 0;
@@ -332,10 +332,10 @@ Handler buildBmsk(Decoder &d) {
   if (!wrap && !d.take("clamp"))
     return nullptr;
   d.op.kind = OpClass::Integer;
-  return d.take("b32") ? d.form(wrap ? Lift<bmskWrap>::run
-                                     : Lift<bmskClamp>::run,
-                                Type::B32, {Type::B32, Type::B32})
-                       : nullptr;
+  return d.take("b32")
+             ? d.form(wrap ? Lift<bmskWrap>::run : Lift<bmskClamp>::run,
+                      Type::B32, {Type::B32, Type::B32})
+             : nullptr;
 }
 Handler buildLop3(Decoder &d) {
   if (!d.take("b32") || !d.expectOperands(5, 5))
@@ -357,11 +357,10 @@ Handler buildShf(Decoder &d) {
   if ((!wrap && !d.take("clamp")) || !d.take("b32"))
     return nullptr;
   d.op.kind = OpClass::Integer;
-  Handler handler =
-      left ? (wrap ? Lift<funnel<true, true>>::run
-                   : Lift<funnel<true, false>>::run)
-           : (wrap ? Lift<funnel<false, true>>::run
-                   : Lift<funnel<false, false>>::run);
+  Handler handler = left ? (wrap ? Lift<funnel<true, true>>::run
+                                 : Lift<funnel<true, false>>::run)
+                         : (wrap ? Lift<funnel<false, true>>::run
+                                 : Lift<funnel<false, false>>::run);
   return d.form(handler, Type::B32, {Type::B32, Type::B32, Type::U32});
 }
 Handler buildPrmt(Decoder &d) {
@@ -383,15 +382,15 @@ Handler buildPrmt(Decoder &d) {
 }
 
 constexpr RuleEntry rules[] = {
-    {"and", buildLogic<And>}, {"or", buildLogic<Or>},
-    {"xor", buildLogic<Xor>}, {"not", buildNot},
+    {"and", buildLogic<And>},  {"or", buildLogic<Or>},
+    {"xor", buildLogic<Xor>},  {"not", buildNot},
     {"cnot", buildBits<Cnot>}, {"shl", buildShift<Shl>},
-    {"shr", buildShift<Shr>}, {"popc", buildCount<Popc>},
-    {"clz", buildCount<Clz>}, {"brev", buildBits<Brev>},
-    {"bfe", buildBfe},        {"bfi", buildBfi},
-    {"bfind", buildBfind},    {"fns", buildFns},
-    {"bmsk", buildBmsk},      {"lop3", buildLop3},
-    {"shf", buildShf},        {"prmt", buildPrmt},
+    {"shr", buildShift<Shr>},  {"popc", buildCount<Popc>},
+    {"clz", buildCount<Clz>},  {"brev", buildBits<Brev>},
+    {"bfe", buildBfe},         {"bfi", buildBfi},
+    {"bfind", buildBfind},     {"fns", buildFns},
+    {"bmsk", buildBmsk},       {"lop3", buildLop3},
+    {"shf", buildShf},         {"prmt", buildPrmt},
 };
 
 } // namespace

@@ -20,7 +20,21 @@ using ptx::Type;
 namespace {
 
 enum class Compare : uint8_t {
-  Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan, Count
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,
+  Equ,
+  Neu,
+  Ltu,
+  Leu,
+  Gtu,
+  Geu,
+  Num,
+  Nan,
+  Count
 };
 
 // Of integers the unsigned names (lo, ls, hi, hs) are the plain ones on
@@ -143,9 +157,9 @@ void setPair(Warp &warp, const Op &op, uint32_t mask) {
   auto yes = static_cast<uint32_t>(op.offset);
   each(lanes<uint32_t>(warp, op.dst), mask, [=](unsigned i) {
     uint32_t low = compare<float, C>(a[2 * i], b[2 * i]) ? yes & 0xffff : 0;
-    return low | (compare<float, C>(a[2 * i + 1], b[2 * i + 1])
-                      ? yes & 0xffff0000u
-                      : 0);
+    return low |
+           (compare<float, C>(a[2 * i + 1], b[2 * i + 1]) ? yes & 0xffff0000u
+                                                          : 0);
   });
 }
 
@@ -248,7 +262,8 @@ void takeCombination(Decoder &d) {
     return;
   uint32_t flip;
   d.op.c = d.predicateSource(3, flip);
-  d.op.extra |= flip ? FlipBit : 0;
+  if (flip)
+    d.op.extra |= FlipBit;
 }
 
 Handler buildSetp(Decoder &d) {
@@ -345,14 +360,14 @@ Handler buildSlct(Decoder &d) {
   d.op.kind = OpClass::Move;
   Handler handler = nullptr;
   if (sizeOf(*type) == 2)
-    handler = isFloat ? Lift<slctFloat<uint16_t>>::run
-                      : Lift<slctInt<uint16_t>>::run;
+    handler =
+        isFloat ? Lift<slctFloat<uint16_t>>::run : Lift<slctInt<uint16_t>>::run;
   if (sizeOf(*type) == 4)
-    handler = isFloat ? Lift<slctFloat<uint32_t>>::run
-                      : Lift<slctInt<uint32_t>>::run;
+    handler =
+        isFloat ? Lift<slctFloat<uint32_t>>::run : Lift<slctInt<uint32_t>>::run;
   if (sizeOf(*type) == 8)
-    handler = isFloat ? Lift<slctFloat<uint64_t>>::run
-                      : Lift<slctInt<uint64_t>>::run;
+    handler =
+        isFloat ? Lift<slctFloat<uint64_t>>::run : Lift<slctInt<uint64_t>>::run;
   return d.form(handler, *type, {*type, *type, *by});
 }
 

@@ -62,9 +62,9 @@ void branchTable(Warp &warp, const Op &op, uint32_t mask) {
   const uint32_t *index = lanes<uint32_t>(warp, op.a);
   unsigned first = __builtin_ctz(mask);
   if (index[first] >= table.size())
-    return warp.fault(op, Fault::BadInstruction, first,
-                      rt::format("branches to entry %u of %zu", index[first],
-                                 table.size()));
+    return warp.fault(
+        op, Fault::BadInstruction, first,
+        rt::format("branches to entry %u of %zu", index[first], table.size()));
   uint32_t same =
       maskOf([=](unsigned i) { return index[i] == index[first]; }) & mask;
   if (same != mask)
@@ -157,9 +157,10 @@ void callIndirect(Warp &warp, const Op &op, uint32_t mask) {
   const Image &image = *warp.launch->image;
   if (address[first] % 16 != 0 || index >= image.codes.size() ||
       image.codes[index]->entry || image.codes[index]->ops.empty())
-    return warp.fault(op, Fault::BadInstruction, first,
-                      rt::format("calls 0x%llx, which is no function",
-                                 static_cast<unsigned long long>(address[first])));
+    return warp.fault(
+        op, Fault::BadInstruction, first,
+        rt::format("calls 0x%llx, which is no function",
+                   static_cast<unsigned long long>(address[first])));
   uint32_t same =
       maskOf([=](unsigned i) { return address[i] == address[first]; }) & mask;
   // Lanes that are left, or did not call, wait behind the call.
@@ -334,9 +335,9 @@ Handler buildSleep(Decoder &d) {
 Handler buildNothing(Decoder &) { return nothing; }
 
 constexpr RuleEntry rules[] = {
-    {"bra", buildBranch},   {"brx", buildBranchTable}, {"call", buildCall},
-    {"ret", buildReturn},   {"exit", buildExit},       {"trap", buildTrap},
-    {"brkpt", buildTrap},   {"nanosleep", buildSleep}, {"pmevent", buildNothing},
+    {"bra", buildBranch}, {"brx", buildBranchTable}, {"call", buildCall},
+    {"ret", buildReturn}, {"exit", buildExit},       {"trap", buildTrap},
+    {"brkpt", buildTrap}, {"nanosleep", buildSleep}, {"pmevent", buildNothing},
 };
 
 } // namespace
@@ -387,6 +388,7 @@ void emu::reconverge(Warp &warp) {
   }
   warp.mask = 0;
   warp.state = WarpState::Done;
+  leaveBarriers(warp);
 }
 
 void emu::exitLanes(Warp &warp, uint32_t gone) {

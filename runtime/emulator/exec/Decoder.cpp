@@ -174,10 +174,9 @@ Ref Decoder::dst(const Operand &operand, Type type) {
   if (operand.kind != Operand::Register ||
       (code.source->registers[operand.reg] == Type::Pred) != isPredicate ||
       width(operand) != sizeOf(type)) {
-    refuse(isPredicate
-               ? std::string("the result must be a predicate")
-               : rt::format("the result must be a register of %u bits",
-                            sizeOf(type) * 8));
+    refuse(isPredicate ? std::string("the result must be a predicate")
+                       : rt::format("the result must be a register of %u bits",
+                                    sizeOf(type) * 8));
     return sink();
   }
   return places[operand.reg];
@@ -265,8 +264,8 @@ Ref Decoder::special(std::string_view name, unsigned bytes) {
     return sink();
   }
   if (actual != bytes)
-    refuse(rt::format("'%s' has %u bits", std::string(name).c_str(),
-                      actual * 8));
+    refuse(
+        rt::format("'%s' has %u bits", std::string(name).c_str(), actual * 8));
   image.usedSpecials[place] = true;
   return SpecialRef | static_cast<Ref>(place * 256);
 }
@@ -343,7 +342,7 @@ bool Decoder::symbol(const Operand &operand, Ref &base, int64_t &offset,
   offset += static_cast<int64_t>(global->second.address);
   bool shared = global->second.space == ptx::Space::Shared;
   base = shared ? special(sharedBaseName, 8) : constant(0, 8);
-  space = shared ? AddressSpace::Shared
+  space = shared                                      ? AddressSpace::Shared
           : global->second.space == ptx::Space::Const ? AddressSpace::Const
                                                       : AddressSpace::Global;
   return true;
@@ -357,8 +356,9 @@ void Decoder::address(const Operand &operand, AddressSpace space) {
   }
   op.offset = operand.offset;
   if (operand.base == Operand::Register) {
-    unsigned bytes = width(operand) ? width(operand)
-                                    : sizeOf(code.source->registers[operand.reg]);
+    unsigned bytes = width(operand)
+                         ? width(operand)
+                         : sizeOf(code.source->registers[operand.reg]);
     if (bytes != 4 && bytes != 8)
       refuse("an address must have 32 or 64 bits");
     op.narrowAddress = bytes == 4;
@@ -371,7 +371,8 @@ void Decoder::address(const Operand &operand, AddressSpace space) {
     AddressSpace found;
     if (!symbol(operand, op.a, op.offset, found))
       return;
-    bool generic = space == AddressSpace::Generic && found != AddressSpace::Local;
+    bool generic =
+        space == AddressSpace::Generic && found != AddressSpace::Local;
     if (space == AddressSpace::Param || generic)
       op.space = found;
     else if (found != space && space != AddressSpace::Generic)

@@ -206,7 +206,6 @@ void FlowGraph::layOut() {
 
 void tenon::emu::finishFlow(Code &code) {
   code.ops.push_back(endOp(code.entry));
-  code.where.push_back(
-      {"the end of the function", code.source->line, 0, 0});
+  code.where.push_back({"the end of the function", code.source->line, 0, 0});
   FlowGraph(code).layOut();
 }

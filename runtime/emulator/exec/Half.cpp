@@ -15,14 +15,21 @@
 #include "runtime/emulator/exec/Decoder.h"
 #include "runtime/emulator/exec/Lanes.h"
 
+#include <type_traits>
+
 using namespace tenon;
 using namespace tenon::emu;
 using ptx::Type;
 
 namespace {
 
-enum : unsigned { HalfFtz = 1, HalfSat = 2, HalfRelu = 4, HalfNaN = 8,
-                  HalfXorSign = 16 };
+enum : unsigned {
+  HalfFtz = 1,
+  HalfSat = 2,
+  HalfRelu = 4,
+  HalfNaN = 8,
+  HalfXorSign = 16
+};
 
 template <typename H> H flushHalf(H x) {
   return (x.bits & 0x7fff) < H::leastNormal
@@ -84,10 +91,8 @@ template <typename H, unsigned M, bool IsMin> struct Extreme {
     }
     bool first = x < y || (x == y && (a.bits & 0x8000));
     H r = first == IsMin ? a : b;
-    if (x == y) // zeros of either sign
-      r = ((a.bits | b.bits) & 0x8000) && IsMin ? H{uint16_t(a.bits | b.bits)}
-          : IsMin                               ? a
-                  : H{uint16_t(a.bits & b.bits)};
+    if (x == y) // -0 is less than +0
+      r.bits = IsMin ? a.bits | b.bits : a.bits & b.bits;
     if (M & HalfXorSign)
       r.bits |= sign;
     return r;
@@ -187,7 +192,7 @@ Handler buildArithmetic(Decoder &d) {
   if (!type)
     return nullptr;
   d.op.kind = OpClass::Half;
-  Handler handler = ftz   ? (sat ? binary<F, HalfFtz | HalfSat>(*type)
+  Handler handler = ftz   ? (sat ? binary < F, HalfFtz | HalfSat > (*type)
                                  : binary<F, HalfFtz>(*type))
                     : sat ? binary<F, HalfSat>(*type)
                           : binary<F, 0>(*type);
@@ -202,9 +207,9 @@ Handler buildFma(Decoder &d) {
   if (!type)
     return nullptr;
   d.op.kind = OpClass::Half;
-  Handler handler = relu ? (ftz ? ternary<Fma, HalfFtz | HalfRelu>(*type)
-                                : ternary<Fma, HalfRelu>(*type))
-                    : sat ? (ftz ? ternary<Fma, HalfFtz | HalfSat>(*type)
+  Handler handler = relu  ? (ftz ? ternary < Fma, HalfFtz | HalfRelu > (*type)
+                                 : ternary<Fma, HalfRelu>(*type))
+                    : sat ? (ftz ? ternary < Fma, HalfFtz | HalfSat > (*type)
                                  : ternary<Fma, HalfSat>(*type))
                     : ftz ? ternary<Fma, HalfFtz>(*type)
                           : ternary<Fma, 0>(*type);
@@ -221,10 +226,10 @@ Handler buildExtreme(Decoder &d) {
     return nullptr;
   d.op.kind = OpClass::Half;
   Handler handler =
-      sign  ? (nan ? binary<F, HalfXorSign | HalfNaN>(*type)
-                   : binary<F, HalfXorSign>(*type))
-      : nan ? (ftz ? binary<F, HalfNaN | HalfFtz>(*type)
-                   : binary<F, HalfNaN>(*type))
+      sign  ? (nan                             ? binary < F,
+              HalfXorSign | HalfNaN > (*type) : binary<F, HalfXorSign>(*type))
+      : nan ? (ftz                         ? binary < F,
+               HalfNaN | HalfFtz > (*type) : binary<F, HalfNaN>(*type))
             : (ftz ? binary<F, HalfFtz>(*type) : binary<F, 0>(*type));
   if (sign && ftz)
     return nullptr;

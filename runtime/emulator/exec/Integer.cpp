@@ -104,8 +104,7 @@ template <typename T> struct Sad {
 };
 
 int32_t saturate(int64_t value) {
-  return static_cast<int32_t>(
-      std::clamp<int64_t>(value, INT32_MIN, INT32_MAX));
+  return static_cast<int32_t>(std::clamp<int64_t>(value, INT32_MIN, INT32_MAX));
 }
 int32_t addSat(int32_t a, int32_t b) { return saturate(int64_t(a) + b); }
 int32_t subSat(int32_t a, int32_t b) { return saturate(int64_t(a) - b); }
@@ -380,11 +379,15 @@ Handler buildMul24(Decoder &d) {
     return nullptr;
   std::optional<Type> type = d.takeType();
   if (type == Type::U32)
-    return binary(d, high ? Lift<mul24<uint32_t, true>>::run
-                          : Lift<mul24<uint32_t, false>>::run, *type);
+    return binary(d,
+                  high ? Lift<mul24<uint32_t, true>>::run
+                       : Lift<mul24<uint32_t, false>>::run,
+                  *type);
   if (type == Type::S32)
-    return binary(d, high ? Lift<mul24<int32_t, true>>::run
-                          : Lift<mul24<int32_t, false>>::run, *type);
+    return binary(d,
+                  high ? Lift<mul24<int32_t, true>>::run
+                       : Lift<mul24<int32_t, false>>::run,
+                  *type);
   return nullptr;
 }
 
@@ -442,14 +445,14 @@ Handler buildDp2a(Decoder &d) {
 }
 
 constexpr RuleEntry rules[] = {
-    {"add", buildAdd},          {"sub", buildSub},
-    {"mul", buildMul},          {"mad", buildMad},
-    {"div", buildPlain<Div>},   {"rem", buildPlain<Rem>},
-    {"min", buildMinMax<Min>},  {"max", buildMinMax<Max>},
-    {"neg", buildUnary<Neg>},   {"abs", buildUnary<Abs>},
-    {"sad", buildSad},          {"addc", buildAddc},
-    {"subc", buildSubc},        {"madc", buildMadc},
-    {"mul24", buildMul24},      {"dp4a", buildDp4a},
+    {"add", buildAdd},         {"sub", buildSub},
+    {"mul", buildMul},         {"mad", buildMad},
+    {"div", buildPlain<Div>},  {"rem", buildPlain<Rem>},
+    {"min", buildMinMax<Min>}, {"max", buildMinMax<Max>},
+    {"neg", buildUnary<Neg>},  {"abs", buildUnary<Abs>},
+    {"sad", buildSad},         {"addc", buildAddc},
+    {"subc", buildSubc},       {"madc", buildMadc},
+    {"mul24", buildMul24},     {"dp4a", buildDp4a},
     {"dp2a", buildDp2a},
 };
 

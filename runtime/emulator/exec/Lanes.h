@@ -9,8 +9,8 @@
 
 /// \file
 /// `Lift<f>::run` is the handler of an instruction whose result in a lane is
-/// f(a), f(a, b) or f(a, b, c) of that lane's operands. Registers hold values of
-/// the operand's width, so f's types say how they are read. Loops over all
+/// f(a), f(a, b) or f(a, b, c) of that lane's operands. Registers hold values
+/// of the operand's width, so f's types say how they are read. Loops over all
 /// lanes are what the compiler vectorises; the few instructions that run under
 /// a partial mask compute all lanes too and keep some.
 

@@ -56,16 +56,15 @@ rt::Status Loader::placeVariables() {
                variable.space == ptx::Space::Const) {
       if (variable.external)
         continue; // an error only where it is used
-      global.address = memory.allocate(
-          variable.bytes,
-          variable.space == ptx::Space::Const ? Allocation::Constant
-                                              : Allocation::Variable,
-          std::string(variable.name));
+      global.address = memory.allocate(variable.bytes,
+                                       variable.space == ptx::Space::Const
+                                           ? Allocation::Constant
+                                           : Allocation::Variable,
+                                       std::string(variable.name));
       if (global.address == 0)
-        return TN_ERROR("line %u: no memory for the %" PRIu64
-                        " bytes of variable '%s'",
-                        variable.line, variable.bytes,
-                        std::string(variable.name).c_str());
+        return TN_ERROR(
+            "line %u: no memory for the %" PRIu64 " bytes of variable '%s'",
+            variable.line, variable.bytes, std::string(variable.name).c_str());
     } else if (variable.space != ptx::Space::Shared) {
       continue;
     }
@@ -79,8 +78,7 @@ rt::Status Loader::placeVariables() {
 /// Variables without an initialiser are zero, and so written too.
 rt::Status Loader::fill(const ptx::Variable &variable) {
   auto found = image.globals.find(variable.name);
-  if (found == image.globals.end() ||
-      found->second.space == ptx::Space::Shared)
+  if (found == image.globals.end() || found->second.space == ptx::Space::Shared)
     return {};
   uint64_t address = found->second.address;
   if (found->second.space == ptx::Space::Global)

@@ -126,9 +126,9 @@ struct Code {
   std::vector<Where> where;
   std::vector<Ref> refs;
   std::vector<CallSite> calls;
-  std::vector<std::vector<uint32_t>> tables; // of brx.idx
+  std::vector<std::vector<uint32_t>> tables;     // of brx.idx
   std::vector<std::shared_ptr<const void>> keep; // what handlers' refs point to
-  std::vector<const void *> objects; // Op::extra is an index here
+  std::vector<const void *> objects;             // Op::extra is an index here
   uint32_t frameBytes = 0;
   uint32_t registerBytes = 0; // of one thread, as declared
   uint64_t localBytes = 0;

@@ -27,7 +27,8 @@ enum class Operation : uint8_t { Add, Sub, Mul, Fma, Div, Rcp, Sqrt };
 /// Op::extra: the rounding mode, and bits for .ftz and .sat above it.
 constexpr uint32_t flushBit = 1u << 30, saturateBit = 1u << 31;
 
-template <typename T, Operation Kind> [[gnu::noinline]] T compute(T a, T b, T c) {
+template <typename T, Operation Kind>
+[[gnu::noinline]] T compute(T a, T b, T c) {
   switch (Kind) {
   case Operation::Add:
     return a + b;
@@ -90,8 +91,8 @@ template <Operation Kind> Handler build(Decoder &d) {
   d.op.kind = type == Type::F32 ? OpClass::Float : OpClass::Double;
   d.op.extra = static_cast<uint32_t>(mode) | (ftz ? flushBit : 0) |
                (sat ? saturateBit : 0);
-  Handler handler = type == Type::F32 ? rounded<float, Kind>
-                                      : rounded<double, Kind>;
+  Handler handler =
+      type == Type::F32 ? rounded<float, Kind> : rounded<double, Kind>;
   constexpr bool unary = Kind == Operation::Rcp || Kind == Operation::Sqrt;
   if (unary)
     return d.form(handler, *type, {*type});

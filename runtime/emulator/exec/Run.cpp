@@ -26,8 +26,8 @@ constexpr uint64_t clusterTurn = 40'000'000;
 constexpr uint64_t patience = 2000, hopeless = 50000;
 
 Buffer allocate(size_t bytes) {
-  return Buffer(static_cast<char *>(
-      std::aligned_alloc(64, (bytes + 127) & ~size_t(63))));
+  return Buffer(
+      static_cast<char *>(std::aligned_alloc(64, (bytes + 127) & ~size_t(63))));
 }
 
 /// One thread of the machine with the clusters that it runs.
@@ -126,6 +126,7 @@ void Worker::start(Block &block, uint64_t clusterIndex, unsigned rank) {
   block.liveThreads = static_cast<uint32_t>(launch.block.count());
   block.sharedEnd = launch.sharedEnd;
   block.mbarriers.clear();
+  block.clusterClock.fill(0);
   for (NamedBarrier &barrier : block.barriers)
     barrier = NamedBarrier();
   block.shadow.reset(block.sharedEnd,
@@ -285,10 +286,9 @@ void Warp::fault(const Op &op, Fault kind, unsigned lane,
   const Where &place = where(op);
   const Extent &extent = launch->block;
   uint32_t thread = index * 32 + lane;
-  std::string text = rt::format(
-      "%s: kernel %s, PTX line %u '%s'", nameOf(kind),
-      launch->kernel->name.c_str(), place.line,
-      std::string(place.text).c_str());
+  std::string text = rt::format("%s: kernel %s, PTX line %u '%s'", nameOf(kind),
+                                launch->kernel->name.c_str(), place.line,
+                                std::string(place.text).c_str());
   for (const auto &[number, name] : code->module->files)
     if (place.sourceLine != 0 && number == place.sourceFile)
       text += rt::format(" (%s:%u)", rt::printable(std::string(name)).c_str(),

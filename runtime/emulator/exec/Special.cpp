@@ -91,13 +91,11 @@ constexpr Entry table[] = {
     {"%cluster_nctarank", 4,
      [](const Warp &w, unsigned) { return launchOf(w).cluster.count(); }},
     {"%laneid", 4, [](const Warp &, unsigned l) -> uint64_t { return l; }},
-    {"%warpid", 4,
-     [](const Warp &w, unsigned) -> uint64_t { return w.index; }},
+    {"%warpid", 4, [](const Warp &w, unsigned) -> uint64_t { return w.index; }},
     {"%nwarpid", 4, [](const Warp &, unsigned) -> uint64_t { return 64; }},
     {"%smid", 4, [](const Warp &, unsigned) -> uint64_t { return 0; }},
     {"%nsmid", 4, [](const Warp &, unsigned) -> uint64_t { return 1; }},
-    {"%gridid", 8,
-     [](const Warp &w, unsigned) { return launchOf(w).number; }},
+    {"%gridid", 8, [](const Warp &w, unsigned) { return launchOf(w).number; }},
     {"%lanemask_eq", 4, [](const Warp &, unsigned l) { return laneBit(l); }},
     {"%lanemask_lt", 4,
      [](const Warp &, unsigned l) { return laneBit(l) - 1; }},
@@ -116,9 +114,7 @@ constexpr Entry table[] = {
        return launchOf(w).sharedEnd - sharedStart;
      }},
     {"%aggr_smem_size", 4,
-     [](const Warp &w, unsigned) -> uint64_t {
-       return launchOf(w).sharedEnd;
-     }},
+     [](const Warp &w, unsigned) -> uint64_t { return launchOf(w).sharedEnd; }},
     {sharedBaseName, 8,
      [](const Warp &w, unsigned) -> uint64_t { return w.block->window(); }},
     {localBaseName, 8,

@@ -33,6 +33,7 @@ struct OpStats {
   uint64_t bytes = 0;
   uint64_t pieces = 0;
   uint64_t ideal = 0; // the least number of pieces for those bytes
+  const Allocation *last = nullptr; // that it touched, most likely again
 };
 
 /// Lanes that wait for others of their warp, or have yet to run.
@@ -53,7 +54,7 @@ struct Frame {
   char *registers;
 };
 
-enum class WarpState : uint8_t { Ready, AtBarrier, Done, Faulted };
+enum class WarpState : uint8_t { Ready, AtBarrier, AtCluster, Done, Faulted };
 
 /// Pieces of cp.async that one warp has issued.
 struct CopyPiece {
@@ -85,8 +86,8 @@ struct Warp {
   std::vector<std::vector<CopyPiece>> copyGroups;  // committed, oldest first
   std::vector<CopyPiece> openCopies;
   std::vector<std::shared_ptr<void>> tensorState; // wgmma groups and the like
-  const Op *waitsAt = nullptr; // for reports
-  uint64_t clusterPhase = 0;   // that it arrived in, and waits to be over
+  const Op *waitsAt = nullptr;                    // for reports
+  uint64_t clusterPhase = 0; // that it arrived in, and waits to be over
   bool clusterArrived = false;
 
   uint32_t live() const { return present & ~exited; }
@@ -124,6 +125,7 @@ struct Block {
   Buffer shared;          // addressed from 0
   SharedShadow shadow;
   NamedBarrier barriers[16];
+  SharedShadow::Clock clusterClock{};
   std::vector<Warp> warps;
   Buffer registers;
   std::unordered_map<uint32_t, SharedShadow::Clock> mbarriers; // by address
@@ -142,7 +144,7 @@ struct ClusterBarrier {
 struct Cluster {
   std::vector<std::unique_ptr<Block>> blocks;
   ClusterBarrier barrier;
-  uint64_t spins = 0;  // rounds in which every warp only waited
+  uint64_t spins = 0; // rounds in which every warp only waited
   uint64_t executed = 0;
 };
 
@@ -165,7 +167,7 @@ struct Launch {
   Findings findings;
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> nextCluster{0};
-  std::vector<OpStats> stats; // of all workers, by Op::id
+  std::vector<OpStats> stats;   // of all workers, by Op::id
   uint64_t maxInstructions = 0; // by warp; 0: no bound
   uint64_t number = 0;
 
@@ -183,6 +185,8 @@ uint64_t runWarp(Warp &warp, uint64_t budget);
 /// Control flow (Control.cpp), for those who end threads.
 void exitLanes(Warp &warp, uint32_t lanes);
 void reconverge(Warp &warp);
+/// The last lanes of a warp have ended: barriers may be complete now.
+void leaveBarriers(Warp &warp);
 
 } // namespace tenon::emu
 

@@ -93,8 +93,7 @@ Token Lexer::number() {
       base = 16;
       at += 2;
       if (exact)
-        token.kind =
-            c == 'f' || c == 'F' ? Token::Float32 : Token::Float64;
+        token.kind = c == 'f' || c == 'F' ? Token::Float32 : Token::Float64;
     } else if (c == 'b' || c == 'B') {
       base = 2;
       at += 2;
@@ -119,10 +118,9 @@ Token Lexer::number() {
                  (*at == '.' || *at == 'e' || *at == 'E') &&
                  (*at != '.' || (end - at > 1 && isDigit(at[1])));
   if (decimal) {
-    while (at != end && (isDigit(*at) || *at == '.' || *at == 'e' ||
-                         *at == 'E' ||
-                         ((*at == '-' || *at == '+') &&
-                          (at[-1] == 'e' || at[-1] == 'E'))))
+    while (at != end &&
+           (isDigit(*at) || *at == '.' || *at == 'e' || *at == 'E' ||
+            ((*at == '-' || *at == '+') && (at[-1] == 'e' || at[-1] == 'E'))))
       ++at;
     double value = std::strtod(std::string(start, at).c_str(), nullptr);
     std::memcpy(&token.bits, &value, 8);
@@ -167,8 +165,8 @@ Token Lexer::next() {
     token.end = at;
     return token;
   }
-  token.kind = static_cast<unsigned char>(*at) < 0x80 ? Token::Punct
-                                                      : Token::Bad;
+  token.kind =
+      static_cast<unsigned char>(*at) < 0x80 ? Token::Punct : Token::Bad;
   token.text = std::string_view(at, 1);
   token.end = ++at;
   return token;

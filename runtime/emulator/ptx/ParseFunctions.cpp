@@ -38,9 +38,8 @@ bool Parser::functionDirective() {
     if (!extents(threads))
       return false;
     uint64_t product = uint64_t(threads[0]) * threads[1];
-    current->maxThreads =
-        static_cast<uint32_t>(product * threads[2] > 1024 ? 1024
-                                                          : product * threads[2]);
+    current->maxThreads = static_cast<uint32_t>(
+        product * threads[2] > 1024 ? 1024 : product * threads[2]);
     return true;
   }
   if (name == "reqntid")
@@ -162,8 +161,8 @@ bool Parser::label(std::string_view name) {
   }
   auto index = static_cast<uint32_t>(current->body.size());
   return names->placeLabel(name, index) ||
-         failAt(last.line, "the label '" + std::string(name) +
-                               "' is there twice");
+         failAt(last.line,
+                "the label '" + std::string(name) + "' is there twice");
 }
 
 /// .loc file line column [, function_name ..., inlined_at ...]
@@ -181,9 +180,8 @@ bool Parser::location() {
 bool Parser::resolveTarget(std::string_view name, const Names::LabelUse &use) {
   const uint32_t *target = names->label(name, use.scope);
   if (!target)
-    return failAt(use.line,
-                  "there is no label '" + rt::printable(std::string(name)) +
-                      "'");
+    return failAt(use.line, "there is no label '" +
+                                rt::printable(std::string(name)) + "'");
   current->body[use.instruction].targets.push_back(*target);
   return true;
 }
@@ -195,7 +193,8 @@ bool Parser::resolveBranches() {
         return false;
       continue;
     }
-    const std::vector<std::string_view> *list = names->list(use.name, use.scope);
+    const std::vector<std::string_view> *list =
+        names->list(use.name, use.scope);
     if (!list)
       return failAt(use.line, "there is no list of branch targets '" +
                                   rt::printable(std::string(use.name)) + "'");

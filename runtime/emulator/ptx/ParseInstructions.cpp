@@ -20,8 +20,8 @@ bool Parser::guard(Instruction &instruction) {
   std::optional<Names::Meaning> meaning = names->find(name);
   if (!meaning || meaning->kind != Names::Meaning::Register ||
       current->registers[meaning->index] != Type::Pred)
-    return failAt(last.line, "'" + rt::printable(std::string(name)) +
-                                 "' is no predicate");
+    return failAt(last.line,
+                  "'" + rt::printable(std::string(name)) + "' is no predicate");
   instruction.guard = meaning->index;
   return true;
 }
@@ -42,8 +42,7 @@ bool Parser::instruction(std::string_view opcode) {
   if (!(opcode == "call" ? callOperands(made) : operands(made)) || !expect(';'))
     return false;
   if (opcode == "bra" || opcode == "brx") {
-    if (made.operands.empty() ||
-        made.operands.back().kind != Operand::Symbol)
+    if (made.operands.empty() || made.operands.back().kind != Operand::Symbol)
       return failAt(made.line, "a branch needs a label");
     branches.push_back({made.operands.back().name, names->scope(),
                         static_cast<uint32_t>(current->body.size()),
@@ -152,8 +151,8 @@ bool Parser::offset(Operand &operand) {
   uint64_t value;
   if (!integer(value, INT64_MAX, "an offset"))
     return false;
-  operand.offset = minus ? -static_cast<int64_t>(value)
-                         : static_cast<int64_t>(value);
+  operand.offset =
+      minus ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
   return true;
 }
 
@@ -162,7 +161,8 @@ bool Parser::namedOperand(Operand &operand) {
     return false;
   if (operand.name == "_") {
     operand.kind = Operand::Sink;
-  } else if (std::optional<Names::Meaning> meaning = names->find(operand.name)) {
+  } else if (std::optional<Names::Meaning> meaning =
+                 names->find(operand.name)) {
     bool isRegister = meaning->kind == Names::Meaning::Register;
     operand.kind = isRegister ? Operand::Register : Operand::Symbol;
     (isRegister ? operand.reg : operand.variable) = meaning->index;

@@ -188,8 +188,8 @@ bool Parser::addLocal(Variable variable) {
   }
   auto index = static_cast<uint32_t>(current->variables.size());
   if (!names->declare(variable.name, {Names::Meaning::Variable, index, 0}))
-    return failAt(variable.line, "'" + std::string(variable.name) +
-                                     "' is declared twice");
+    return failAt(variable.line,
+                  "'" + std::string(variable.name) + "' is declared twice");
   current->variables.push_back(std::move(variable));
   return true;
 }

@@ -24,15 +24,15 @@ struct TypeInfo {
 
 // In the order of Type.
 constexpr TypeInfo types[] = {
-    {"", 0, false},      {"pred", 0, false},   {"b8", 1, false},
-    {"b16", 2, false},   {"b32", 4, false},    {"b64", 8, false},
-    {"b128", 16, false}, {"u8", 1, false},     {"u16", 2, false},
-    {"u32", 4, false},   {"u64", 8, false},    {"s8", 1, true},
-    {"s16", 2, true},    {"s32", 4, true},     {"s64", 8, true},
-    {"f16", 2, false},   {"f16x2", 4, false},  {"bf16", 2, false},
-    {"bf16x2", 4, false}, {"tf32", 4, false},  {"f32", 4, false},
-    {"f64", 8, false},   {"u16x2", 4, false},  {"s16x2", 4, true},
-    {"f32x2", 8, false}, {"e4m3x2", 2, false}, {"e5m2x2", 2, false},
+    {"", 0, false},       {"pred", 0, false},   {"b8", 1, false},
+    {"b16", 2, false},    {"b32", 4, false},    {"b64", 8, false},
+    {"b128", 16, false},  {"u8", 1, false},     {"u16", 2, false},
+    {"u32", 4, false},    {"u64", 8, false},    {"s8", 1, true},
+    {"s16", 2, true},     {"s32", 4, true},     {"s64", 8, true},
+    {"f16", 2, false},    {"f16x2", 4, false},  {"bf16", 2, false},
+    {"bf16x2", 4, false}, {"tf32", 4, false},   {"f32", 4, false},
+    {"f64", 8, false},    {"u16x2", 4, false},  {"s16x2", 4, true},
+    {"f32x2", 8, false},  {"e4m3x2", 2, false}, {"e5m2x2", 2, false},
 };
 
 } // namespace
@@ -63,8 +63,8 @@ bool Parser::fail(const char *expected) {
   std::string found = token.is(Token::End)
                           ? "the end of the text"
                           : "'" + rt::printable(std::string(token.text)) + "'";
-  return failAt(token.line, rt::format("expected %s, found %s", expected,
-                                       found.c_str()));
+  return failAt(token.line,
+                rt::format("expected %s, found %s", expected, found.c_str()));
 }
 
 bool Parser::expect(char c) {
@@ -109,9 +109,9 @@ bool Parser::skipBlock() {
 
 bool Parser::versionDirective() {
   std::string text(token.text);
-  if (!token.is(Token::Float64) || std::sscanf(text.c_str(), "%u.%u",
-                                               &module.isaMajor,
-                                               &module.isaMinor) != 2)
+  if (!token.is(Token::Float64) ||
+      std::sscanf(text.c_str(), "%u.%u", &module.isaMajor, &module.isaMinor) !=
+          2)
     return fail("a version such as 9.0");
   advance();
   return true;

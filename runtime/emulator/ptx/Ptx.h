@@ -131,7 +131,7 @@ struct Function {
   uint64_t paramBytes = 0;               // of an entry: its parameter block
   uint64_t localBytes = 0;               // a thread's .local and call .param
   std::vector<Instruction> body;
-  uint32_t maxThreads = 0;    // .maxntid's product; 0: not given
+  uint32_t maxThreads = 0;     // .maxntid's product; 0: not given
   uint32_t reqThreads[3] = {}; // .reqntid; 0: not given
   uint32_t reqCluster[3] = {}; // .reqnctapercluster
 };
