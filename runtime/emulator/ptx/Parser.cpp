@@ -129,7 +129,7 @@ bool Parser::targetDirective() {
 }
 
 bool Parser::fileDirective() {
-  uint64_t number;
+  uint64_t number = 0;
   if (!integer(number, UINT32_MAX, "a file's number"))
     return false;
   if (!token.is(Token::String))
@@ -141,7 +141,7 @@ bool Parser::fileDirective() {
 }
 
 bool Parser::moduleDirective(std::string_view directive) {
-  uint64_t value;
+  uint64_t value = 0;
   if (directive == "version")
     return versionDirective();
   if (directive == "target")
