@@ -227,8 +227,8 @@ TEST_F(Artifact, ExplainsWhatIsWrong) {
     return err.substr(err.find("error: "));
   };
   EXPECT_EQ(message({}),
-            "error: no command: expected --info, --run, --bench or "
-            "--selftest; see --help\n");
+            "error: no command: expected --info, --run, --bench, --selftest, "
+            "--generate, --interactive or --show-steps; see --help\n");
   EXPECT_EQ(message({"--rum"}),
             "error: unknown argument '--rum'; see --help\n");
   EXPECT_EQ(message({"--run"}), "error: --run needs --inputs=FILE.npz and "
