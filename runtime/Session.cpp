@@ -70,7 +70,7 @@ bool isContiguous(const tn_view &view, size_t rank) {
 Session::Session(const Model &model, std::unique_ptr<Team> team)
     : theModel(model), plan(model.plan()), team(std::move(team)), frame(plan),
       inputs(plan.inputs().size()), results(plan.outputs().size()),
-      symbols(plan.symbols().size()) {
+      symbols(plan.symbols().size()), faults(this->team->size()) {
   const char *weights = reinterpret_cast<const char *>(model.weights().data());
   for (uint32_t i = 0; i < plan.buffers().size(); ++i)
     if (plan.buffers()[i].kind == BufferKind::Weight)
@@ -212,6 +212,7 @@ Status Session::run() {
         i, const_cast<char *>(static_cast<const char *>(inputs[index].data)));
   }
   times.clear();
+  faults.clear();
   began = now();
   uint32_t count = uint32_t(plan.segments().size());
   for (uint32_t s = 0; s < std::max(count, 1u); ++s) {
@@ -238,6 +239,8 @@ Status Session::runSegment(uint32_t segment) {
   if (profiling)
     times.resize(times.size() + size_t(run.numLaunches) * threads());
   team->run(walk, this);
+  if (Status status = faults.status(plan, frame); !status.ok())
+    return status;
   size_t last = run.firstLaunch + run.numLaunches - 1;
   if (plan.launches()[last].kind != LaunchKind::BindSymbols)
     return {};
@@ -261,8 +264,11 @@ void Session::walk(void *context, unsigned thread) {
     } else {
       session.launch(index, thread);
     }
-    if (l + 1 < run.numLaunches)
-      session.team->barrier(); // after the last, Team::run has one
+    if (l + 1 == run.numLaunches)
+      return; // after the last, Team::run has a barrier
+    session.team->barrier();
+    if (session.faults.endRun(index))
+      return;
   }
 }
 
@@ -270,10 +276,16 @@ void Session::launch(size_t index, unsigned thread) {
   const Launch &launch = plan.launches()[index];
   const tn_view *views = frame.viewsOf(index);
   if (launch.kind == LaunchKind::Kernel) {
-    tn_args args = {
-        views,      frame.paramsOf(index), frame.scratchOf(index), teamBarrier,
-        team.get(), int32_t(thread),       int32_t(threads())};
+    tn_args args = {views,
+                    frame.paramsOf(index),
+                    frame.scratchOf(index),
+                    teamBarrier,
+                    team.get(),
+                    int32_t(thread),
+                    int32_t(threads()),
+                    faults.of(thread)};
     theModel.form().units[launch.unit](&args);
+    faults.note(thread, index);
   } else if (launch.kind == LaunchKind::WriteExprs && thread == 0) {
     const View &view = plan.views()[plan.run(launch.views, 1)[0]];
     int64_t room = 1;

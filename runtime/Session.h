@@ -8,6 +8,7 @@
 #define TENON_RUNTIME_SESSION_H
 
 #include "runtime/Binding.h"
+#include "runtime/Fault.h"
 #include "runtime/Frame.h"
 #include "runtime/Model.h"
 #include "runtime/Npz.h"
@@ -64,6 +65,9 @@ public:
   /// Values of the plan's expressions in the last run.
   std::span<const int64_t> values() const { return frame.values(); }
 
+  /// Runs the model. Wrong data (an index out of range) end the run early with
+  /// an error; what outputs in the caller's memory hold is then undefined. The
+  /// session stays usable after any error.
   Status run();
   /// Output `index` of the last run.
   const OutputValue &output(size_t index) const { return results[index].value; }
@@ -101,6 +105,7 @@ private:
   std::vector<InputValue> inputs;
   std::vector<OutputSlot> results;
   std::vector<int64_t> symbols;
+  Faults faults;
   uint32_t current = 0; ///< the segment that the team walks
   bool profiling = false;
   int64_t began = 0;

@@ -33,6 +33,30 @@ typedef struct tn_view {
   const int64_t *stride;
 } tn_view;
 
+/// What a unit can find wrong with the data it is given.
+typedef enum tn_fault_kind {
+  TN_FAULT_NONE = 0,
+  /// An element of `operand`, an index along `axis` of something else, is
+  /// outside [-limit, limit).
+  TN_FAULT_INDEX = 1,
+  /// An element of `operand`, a length or a position, is outside [0, limit].
+  TN_FAULT_LENGTH = 2,
+  /// The size `value` of dimension `axis` of `operand` is greater than `limit`.
+  TN_FAULT_SIZE = 3,
+  /// Dimension `axis` of `operand` is empty: there is nothing to choose from.
+  TN_FAULT_EMPTY = 4,
+} tn_fault_kind;
+
+/// A fault: where a launch's data are wrong, with what the message needs.
+typedef struct tn_fault {
+  int32_t kind;    ///< a tn_fault_kind
+  int32_t operand; ///< number of the view
+  int32_t axis;
+  int32_t reserved;
+  int64_t position; ///< the element's number in the view, row-major
+  int64_t value, limit;
+} tn_fault;
+
 /// What a unit is called with.
 typedef struct tn_args {
   /// Operands in the order of the kernel's contract, results last.
@@ -51,6 +75,11 @@ typedef struct tn_args {
   /// This thread's index, 0 <= thread < threads.
   int32_t thread;
   int32_t threads;
+  /// Where this thread leaves its fault, the one with the smallest position
+  /// that it finds; null where nobody asks. After a fault the launch's results
+  /// may be anything and the run ends, but as ever the unit stays within its
+  /// views and meets the others at each barrier.
+  tn_fault *fault;
 } tn_args;
 
 typedef void (*tn_unit)(const tn_args *args);

@@ -198,6 +198,10 @@ template <bool Largest> void checkTopK() {
 TEST(TopK, StableAndNan) {
   checkTopK<true>();
   checkTopK<false>();
+  Tensor<float> x({2, 3}), values({2, 4});
+  Tensor<int64_t> indices({2, 4});
+  expectFault([](const tn_args *a) { tn::top_k<TopKCfg<true>>(a); },
+              {x, values, indices}, {TN_FAULT_SIZE, 1, 1, 0, 0, 4, 3});
 }
 
 template <bool Interleaved> struct RotaryCfg {

@@ -13,10 +13,7 @@ using namespace test;
 namespace {
 
 /// What the contract does with an index.
-int64_t wrapped(int64_t i, int64_t n) {
-  i = i < 0 ? i + n : i;
-  return std::min(std::max<int64_t>(i, 0), n - 1);
-}
+int64_t wrapped(int64_t i, int64_t n) { return i < 0 ? i + n : i; }
 
 template <class T_, class I, int DataRank, int Axis, int IndicesRank>
 struct GatherCfg {
@@ -32,7 +29,7 @@ template <int Axis, class I> void checkGather(bool permuted) {
   };
   Tensor<float> data = randomTensor({4, 5, 6});
   View dv = permuted ? data.view().permuted({2, 0, 1}) : data.view();
-  Tensor<I> indices = randomIntegers<I>({2, 3}, -9, 9);
+  Tensor<I> indices = randomIntegers<I>({2, 3}, -4, 3);
   Dims shape;
   for (int d = 0; d < 3; ++d) {
     if (d == Axis) {
@@ -61,6 +58,8 @@ TEST(Gather, AxesTypesLayouts) {
   checkGather<1, int64_t>(true);
 }
 
+constexpr int64_t lowest = std::numeric_limits<int64_t>::min();
+
 TEST(Gather, ScalarIndexAndEmptyData) {
   tn_unit unit = [](const tn_args *a) {
     tn::gather<GatherCfg<int64_t, int64_t, 1, 0, 0>>(a);
@@ -70,8 +69,34 @@ TEST(Gather, ScalarIndexAndEmptyData) {
   launch(unit, {data, index, y});
   EXPECT_EQ(y.data[0], 7);
   Tensor<int64_t> empty({0});
-  launch(unit, {empty, index, y});
-  EXPECT_EQ(y.data[0], 0);
+  expectFault(unit, {empty, index, y}, {TN_FAULT_INDEX, 1, 0, 0, 0, -1, 0});
+  index.data[0] = lowest;
+  expectFault(unit, {data, index, y}, {TN_FAULT_INDEX, 1, 0, 0, 0, lowest, 3});
+}
+
+TEST(Gather, ReportsTheFirstIndexOutOfRange) {
+  tn_unit unit = [](const tn_args *a) {
+    tn::gather<GatherCfg<float, int32_t, 3, 1, 2>>(a);
+  };
+  Tensor<float> data = randomTensor({4, 5, 6}), y({4, 3, 7, 6}, 1);
+  Tensor<int32_t> indices = randomIntegers<int32_t>({3, 7}, -5, 4);
+  indices.data[20] = 5;
+  expectFault(unit, {data, indices, y}, {TN_FAULT_INDEX, 1, 1, 0, 20, 5, 5});
+  indices.data[13] = -6;
+  expectFault(unit, {data, indices, y}, {TN_FAULT_INDEX, 1, 1, 0, 13, -6, 5});
+  // Nobody is chosen from, or nothing of it: the same.
+  Tensor<float> none({4, 0, 6}), thin({4, 5, 0}), nothing({4, 3, 7, 0});
+  expectFault(unit, {none, indices, y},
+              {TN_FAULT_INDEX, 1, 1, 0, 0, indices.data[0], 0});
+  expectFault(unit, {thin, indices, nothing},
+              {TN_FAULT_INDEX, 1, 1, 0, 13, -6, 5});
+  // A caller that asks for no fault gets none.
+  View views[] = {data, indices, y};
+  tn_view raw[] = {views[0].get(), views[1].get(), views[2].get()};
+  tn_args args = {};
+  args.views = raw;
+  args.threads = 1;
+  unit(&args);
 }
 
 struct ElementsCfg {
@@ -83,12 +108,23 @@ struct ElementsCfg {
 TEST(Gather, Elements) {
   tn_unit unit = [](const tn_args *a) { tn::gather_elements<ElementsCfg>(a); };
   Tensor<float> data = randomTensor({4, 7}), y({3, 9});
-  Tensor<int64_t> indices = randomIntegers<int64_t>({3, 9}, -8, 8);
+  Tensor<int64_t> indices = randomIntegers<int64_t>({3, 9}, -7, 6);
   launchAll(unit, {data, indices, y}, y);
   forEachIndex(y.shape, [&](const Dims &i) {
     int64_t j = wrapped(indices.view().at<int64_t>(i), 7);
     ASSERT_EQ(y.view().at<float>(i), data.view().at<float>({i[0], j}));
   });
+}
+
+TEST(Gather, ElementsFaults) {
+  tn_unit unit = [](const tn_args *a) { tn::gather_elements<ElementsCfg>(a); };
+  Tensor<float> data = randomTensor({4, 7}), y({4, 9});
+  Tensor<int64_t> indices({4, 9}, 6);
+  indices.data[30] = indices.data[35] = -8;
+  expectFault(unit, {data, indices, y}, {TN_FAULT_INDEX, 1, 1, 0, 30, -8, 7});
+  Tensor<float> wide({5, 9});
+  Tensor<int64_t> many({5, 9});
+  expectFault(unit, {data, many, wide}, {TN_FAULT_SIZE, 1, 0, 0, 0, 5, 4});
 }
 
 struct NdCfg {
@@ -101,13 +137,23 @@ struct NdCfg {
 TEST(Gather, Nd) {
   tn_unit unit = [](const tn_args *a) { tn::gather_nd<NdCfg>(a); };
   Tensor<float> data = randomTensor({2, 3, 4, 5}), y({2, 6, 5});
-  Tensor<int64_t> indices = randomIntegers<int64_t>({2, 6, 2}, -4, 4);
+  Tensor<int64_t> indices = randomIntegers<int64_t>({2, 6, 2}, -3, 2);
   launchAll(unit, {data, indices, y}, y);
   forEachIndex(y.shape, [&](const Dims &i) {
     int64_t r = wrapped(indices.view().at<int64_t>({i[0], i[1], 0}), 3);
     int64_t s = wrapped(indices.view().at<int64_t>({i[0], i[1], 1}), 4);
     ASSERT_EQ(y.view().at<float>(i), data.view().at<float>({i[0], r, s, i[2]}));
   });
+}
+
+TEST(Gather, NdFaults) {
+  tn_unit unit = [](const tn_args *a) { tn::gather_nd<NdCfg>(a); };
+  Tensor<float> data = randomTensor({2, 3, 4, 5}), y({2, 6, 5});
+  Tensor<int64_t> indices({2, 6, 2}, 2);
+  indices.data[23] = 4;
+  expectFault(unit, {data, indices, y}, {TN_FAULT_INDEX, 1, 2, 0, 23, 4, 4});
+  indices.data[10] = 3;
+  expectFault(unit, {data, indices, y}, {TN_FAULT_INDEX, 1, 1, 0, 10, 3, 3});
 }
 
 template <tn::Reduction R> struct ScatterCfg {
@@ -164,6 +210,24 @@ TEST(Scatter, Reductions) {
   checkScatter<tn::Reduction::mul>();
   checkScatter<tn::Reduction::min>();
   checkScatter<tn::Reduction::max>();
+}
+
+TEST(Scatter, Faults) {
+  using Cfg = ScatterCfg<tn::Reduction::add>;
+  tn_unit elements = [](const tn_args *a) { tn::scatter_elements<Cfg>(a); };
+  tn_unit nd = [](const tn_args *a) { tn::scatter_nd<Cfg>(a); };
+  Tensor<int64_t> data({4, 5}), y({4, 5}), updates({6, 5}), empty({0, 5});
+  Tensor<int64_t> indices({6, 5}, 3), rows({6, 1}, -4), wide({6, 6});
+  indices.data[17] = 4;
+  rows.data[5] = -5;
+  expectFault(elements, {data, indices, updates, y},
+              {TN_FAULT_INDEX, 1, 0, 0, 17, 4, 4});
+  expectFault(elements, {empty, indices, updates, empty},
+              {TN_FAULT_INDEX, 1, 0, 0, 0, 3, 0});
+  expectFault(elements, {data, wide, wide, y},
+              {TN_FAULT_SIZE, 1, 1, 0, 0, 6, 5});
+  expectFault(nd, {data, rows, updates, y},
+              {TN_FAULT_INDEX, 1, 0, 0, 5, -5, 4});
 }
 
 } // namespace

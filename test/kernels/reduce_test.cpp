@@ -195,6 +195,13 @@ TEST(Reduce, Arg) {
   checkArg<true, true>();
   checkArg<false, false>();
   checkArg<false, true>();
+  Tensor<float> nothing({4, 0, 3}), none({0, 0, 3});
+  Tensor<int64_t> y({4, 1, 3}), empty({0, 1, 3});
+  tn_unit unit = [](const tn_args *a) {
+    tn::arg_reduce<ArgCfg<true, false>>(a);
+  };
+  expectFault(unit, {nothing, y}, {TN_FAULT_EMPTY, 0, 1, 0, 0, 0, 0});
+  expectFault(unit, {none, empty}, {});
 }
 
 } // namespace

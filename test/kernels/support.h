@@ -143,16 +143,18 @@ struct Team {
   std::barrier<> barrier;
 };
 
-/// Calls a unit as the runtime would, with a team of threads.
-inline void launch(tn_unit unit, const std::vector<View> &views,
-                   int threads = 1, const Dims &params = {},
-                   int64_t scratchBytes = 0) {
+/// Calls a unit as the runtime would, with a team of threads. Gives the fault
+/// with the smallest position, or one of kind TN_FAULT_NONE.
+inline tn_fault launch(tn_unit unit, const std::vector<View> &views,
+                       int threads = 1, const Dims &params = {},
+                       int64_t scratchBytes = 0) {
   std::vector<tn_view> raw;
   for (const View &v : views)
     raw.push_back(v.get());
   std::vector<char> memory(size_t(scratchBytes) + 64, char(0xab));
   char *scratch = (char *)((uintptr_t(memory.data()) + 63) & ~uintptr_t(63));
   Team team{std::barrier<>(threads)};
+  std::vector<tn_fault> faults(threads);
   auto body = [&](int thread) {
     tn_args a = {};
     a.views = raw.data();
@@ -162,17 +164,37 @@ inline void launch(tn_unit unit, const std::vector<View> &views,
       ((Team *)args->team)->barrier.arrive_and_wait();
     };
     a.team = &team;
+    a.fault = &faults[thread];
     a.thread = thread;
     a.threads = threads;
     unit(&a);
   };
-  if (threads == 1)
-    return body(0);
   std::vector<std::thread> pool;
-  for (int t = 0; t < threads; ++t)
+  for (int t = 1; t < threads; ++t)
     pool.emplace_back(body, t);
+  body(0);
   for (std::thread &t : pool)
     t.join();
+  tn_fault first = {};
+  for (const tn_fault &fault : faults)
+    if (fault.kind != TN_FAULT_NONE &&
+        (first.kind == TN_FAULT_NONE || fault.position < first.position))
+      first = fault;
+  return first;
+}
+
+/// A unit must find this fault with any number of threads.
+inline void expectFault(tn_unit unit, const std::vector<View> &views,
+                        const tn_fault &want) {
+  for (int threads = 1; threads <= 4; ++threads) {
+    tn_fault got = launch(unit, views, threads);
+    EXPECT_EQ(got.kind, want.kind) << "with " << threads << " threads";
+    EXPECT_EQ(got.operand, want.operand);
+    EXPECT_EQ(got.axis, want.axis);
+    EXPECT_EQ(got.position, want.position) << "with " << threads << " threads";
+    EXPECT_EQ(got.value, want.value);
+    EXPECT_EQ(got.limit, want.limit);
+  }
 }
 
 /// Runs a unit with 1 to 4 threads; the results must be the same to the bit.
@@ -181,7 +203,7 @@ template <class T>
 void launchAll(tn_unit unit, std::vector<View> views, Tensor<T> &result,
                const Dims &params = {}, int64_t scratchBytes = 0) {
   std::vector<T> before = result.data;
-  launch(unit, views, 1, params, scratchBytes);
+  ASSERT_EQ(launch(unit, views, 1, params, scratchBytes).kind, TN_FAULT_NONE);
   std::vector<T> first = result.data;
   for (int threads = 2; threads <= 4; ++threads) {
     result.data.assign(before.begin(), before.end());

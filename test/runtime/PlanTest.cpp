@@ -73,7 +73,7 @@ TEST(Plan, ChecksRangesThatTheChecksumCannot) {
             }),
             "damaged plan: view 0: is malformed");
   EXPECT_EQ(damaged([](Plan &b, PlanHeader &h) {
-              record<Launch>(b, h.launches, 2).unit = 4;
+              record<Launch>(b, h.launches, 2).unit = 5;
             }),
             "damaged plan: launch 2: is malformed");
   EXPECT_EQ(damaged([](Plan &b, PlanHeader &h) {
@@ -126,7 +126,7 @@ TEST(Plan, PrintsSizes) {
   kit.checks.push_back({product, up, kit.string("x")});
   uint32_t buffer = kit.buffer(BufferKind::Input, 0, kit.constant(0));
   kit.input("x", DType::F32, {batch, seq}, buffer);
-  kit.header.numUnits = 4;
+  kit.header.numUnits = 5;
   TestModel model(kit.finish());
   const rt::Plan &plan = model.model->plan();
   EXPECT_EQ(plan.text(product), "(batch + seq) * 12");

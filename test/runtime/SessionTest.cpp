@@ -142,6 +142,38 @@ TEST(Session, BindsSizesFromData) {
   }
 }
 
+TEST(Session, EndsARunWithFaultyData) {
+  TestModel model(checkedPlan());
+  for (unsigned threads : {1u, 2u, 3u, 8u}) {
+    auto session = std::move(*Session::create(*model.model, threads));
+    std::vector<float> x(4 * 101), y(x.size(), 7), z(x.size(), 7);
+    int64_t shape[] = {101, 4};
+    ASSERT_TRUE(session->setInput(0, DType::F32, shape, x.data()).ok());
+    ASSERT_TRUE(session->setOutput(0, y.data(), y.size() * 4).ok());
+    ASSERT_TRUE(session->setOutput(1, z.data(), z.size() * 4).ok());
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      // Two faults, perhaps found by two threads: the first is told, and what
+      // comes after that launch does not run.
+      x[50] = -3, x[399] = -4;
+      std::fill(z.begin(), z.end(), 7.0f);
+      EXPECT_EQ(session->run().message(),
+                "node '/node' (kernel): index -3 at [12, 2] is out of range: "
+                "axis 1 has 9 entries (-9..8)");
+      EXPECT_EQ(z, std::vector<float>(z.size(), 7));
+      // A fault in the last launch; the message is not of the run before.
+      x[50] = 3, x[399] = 4;
+      EXPECT_EQ(session->run().message(),
+                "node '/node' (kernel): -3 at [50] of operand 0 is out of "
+                "range: expected 0..9");
+      // And none.
+      x[50] = x[399] = 0;
+      Status status = session->run();
+      EXPECT_TRUE(status.ok()) << status.message();
+      EXPECT_EQ(y, x);
+    }
+  }
+}
+
 TEST(Session, ChecksTheRangeOfSizesFromData) {
   TestModel model(selectPlan());
   auto session = std::move(*Session::create(*model.model, 2));
@@ -176,7 +208,7 @@ std::vector<uint8_t> viewPlan(int64_t offset) {
       {b, DType::F32, 1, 0, first, kit.run(shape), kit.run(strides)});
   kit.output("y", DType::F32, {m}, 0);
   kit.checks.push_back({n, kit.constant(2), kit.string("node '/check'")});
-  kit.header.numUnits = 4;
+  kit.header.numUnits = 5;
   return kit.finish();
 }
 
@@ -218,7 +250,7 @@ TEST(Session, ReportsSizesThatOverflow) {
   uint32_t a = kit.buffer(BufferKind::Input, 0, kit.constant(0));
   kit.input("a", DType::Bool, {n, kit.constant(0)}, a);
   kit.checks.push_back({square, square, kit.string("")});
-  TestModel model((kit.header.numUnits = 4, kit.finish()));
+  TestModel model((kit.header.numUnits = 5, kit.finish()));
   auto session = std::move(*Session::create(*model.model, 1));
   int64_t shape[] = {int64_t(1) << 40, 0};
   ASSERT_TRUE(session->setInput("a", DType::Bool, shape, nullptr).ok());

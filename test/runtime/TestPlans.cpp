@@ -80,8 +80,24 @@ void selectPositive(const tn_args *args) {
       *at(v[1], next++) = *at(v[0], i);
 }
 
-constexpr tn_unit units[] = {addRow, scale, countPositive, selectPositive};
-constexpr tn_form form = {"test", 0, 4, units};
+/// Negative elements of views[0] are faults: indices, if views[0] is a matrix,
+/// and lengths if not. views[1] = views[0] otherwise.
+void refuseNegative(const tn_args *args) {
+  const tn_view *v = args->views;
+  Range range = share(args, v[0].shape[0] * v[0].stride[0]);
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    if (*at(v[0], i) < 0) {
+      int32_t kind = v[0].stride[0] > 1 ? TN_FAULT_INDEX : TN_FAULT_LENGTH;
+      *args->fault = {kind, 0, 1, 0, i, int64_t(*at(v[0], i)), 9};
+      return;
+    }
+    *at(v[1], i) = *at(v[0], i);
+  }
+}
+
+constexpr tn_unit units[] = {addRow, scale, countPositive, selectPositive,
+                             refuseNegative};
+constexpr tn_form form = {"test", 0, 5, units};
 
 } // namespace
 
@@ -105,7 +121,7 @@ std::vector<uint8_t> affinePlan() {
   kit.launch(LaunchKind::Kernel, 0, {xView, wView, sumView}).flops = bytes;
   kit.launch(LaunchKind::Kernel, 1, {sumView, yView}, {kit.constant(2)});
   kit.segments.push_back({0, 2, bytes, 0});
-  kit.header.numUnits = 4;
+  kit.header.numUnits = 5;
   kit.header.weightBytes = 16;
   kit.header.peakBytes = kit.times(batch, 48);
   kit.header.peakFormula = kit.string("batch * 48 B");
@@ -143,7 +159,31 @@ std::vector<uint8_t> selectPlan() {
   kit.launch(LaunchKind::WriteExprs, rt::none, {sizesView}, {n, found});
   kit.segments.push_back({0, 2, total, 0});
   kit.segments.push_back({2, 2, kit.constant(0), 0});
-  kit.header.numUnits = 4;
+  kit.header.numUnits = 5;
+  return kit.finish();
+}
+
+std::vector<uint8_t> checkedPlan() {
+  PlanKit kit;
+  ExprId n = kit.symbolValue(kit.symbol("n", 0, 1000));
+  ExprId four = kit.constant(4), bytes = kit.times(n, 16);
+  std::vector<ExprId> shape = {n, four};
+  uint32_t x = kit.buffer(BufferKind::Input, 0, bytes);
+  uint32_t y = kit.buffer(BufferKind::Output, 0, bytes);
+  uint32_t z = kit.buffer(BufferKind::Output, 1, bytes);
+  kit.input("x", DType::F32, shape, x);
+  uint32_t xView = kit.view(x, DType::F32, shape);
+  uint32_t yView = kit.view(y, DType::F32, shape);
+  uint32_t zView = kit.view(z, DType::F32, shape);
+  uint32_t flat = kit.view(y, DType::F32, {kit.times(n, 4)});
+  uint32_t flatZ = kit.view(z, DType::F32, {kit.times(n, 4)});
+  kit.output("y", DType::F32, shape, yView);
+  kit.output("z", DType::F32, shape, zView);
+  kit.launch(LaunchKind::Kernel, 4, {xView, yView});
+  kit.launch(LaunchKind::Kernel, 1, {yView, zView}, {kit.constant(-1)});
+  kit.launch(LaunchKind::Kernel, 4, {flatZ, flat});
+  kit.segments.push_back({0, 3, kit.constant(0), 0});
+  kit.header.numUnits = 5;
   return kit.finish();
 }
 

@@ -78,7 +78,11 @@ std::vector<uint8_t> affinePlan();
 /// x: f32[n], then gives them; unit 2 counts, unit 3 selects.
 std::vector<uint8_t> selectPlan();
 
-/// The units 0 to 3 that these plans call.
+/// A plan that refuses data: unit 4 copies x: f32[n, 4] to y if nothing in it
+/// is negative; z is -y; and unit 4 refuses z again if y has positive elements.
+std::vector<uint8_t> checkedPlan();
+
+/// The units 0 to 4 that these plans call.
 const tn_form &testForm();
 
 /// A plan, kept alive with its bytes and weights, as a model.

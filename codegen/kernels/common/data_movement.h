@@ -54,7 +54,7 @@
 ///   Cfg     using T; static constexpr int rank, axis
 ///           static constexpr bool largest
 ///   views   x, values, indices (i64, values' shape); k is their size along
-///   axis
+///   axis; more than x has is a fault (fault.h)
 ///           Best first; of equal elements the one with the lower index first;
 ///           NaN is above every number. Threads take lines
 ///
@@ -72,6 +72,7 @@
 #ifndef TENON_KERNELS_COMMON_DATA_MOVEMENT_H
 #define TENON_KERNELS_COMMON_DATA_MOVEMENT_H
 
+#include "kernels/common/fault.h"
 #include "kernels/common/scalar_ops.h"
 #include "kernels/common/strided.h"
 
@@ -314,7 +315,9 @@ template <class Cfg> void top_k(const tn_args *args) {
   const tn_view &indices = args->views[2];
   Space<3> lines =
       lines_along<3>({&x, &values, &indices}, Cfg::rank, Cfg::axis);
-  int64_t n = x.shape[Cfg::axis], k = min_of(n, values.shape[Cfg::axis]);
+  int64_t n = x.shape[Cfg::axis], k = values.shape[Cfg::axis];
+  if (k > n)
+    return report(args, {TN_FAULT_SIZE, 1, Cfg::axis, 0, 0, k, n});
   Range mine = share(args, lines.count(lines.rank));
   for (int64_t l = mine.begin; l < mine.end; l += mine.step) {
     int64_t offset[3];

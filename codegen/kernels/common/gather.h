@@ -8,10 +8,9 @@
 /// \file
 /// Elements chosen by indices that are known at run time. Everywhere below, T
 /// is the element type, Index is int32_t or int64_t, views may have any
-/// strides, and there is no scratch. A negative index counts from the end. An
-/// index out of range, which ONNX forbids, is moved to the nearest valid one:
-/// it never touches memory outside the operand. Where the indexed dimension is
-/// empty, gathers give zeros and scatters do nothing.
+/// strides, and there is no scratch. A negative index counts from the end. One
+/// out of range is a fault (fault.h): its element is left out, so that nothing
+/// outside the operands is touched and the first of several faults is known.
 ///
 ///   entry   tn::gather<Cfg>(args)
 ///             y[o.., i.., n..] = data[o.., indices[i..], n..]
@@ -57,6 +56,7 @@
 #ifndef TENON_KERNELS_COMMON_GATHER_H
 #define TENON_KERNELS_COMMON_GATHER_H
 
+#include "kernels/common/fault.h"
 #include "kernels/common/scalar_ops.h"
 #include "kernels/common/strided.h"
 
@@ -64,14 +64,6 @@ namespace tn {
 inline namespace TN_FORM {
 
 enum class Reduction { none, add, mul, min, max };
-
-/// An index brought into [0, n): negative ones count from the end, the rest is
-/// clamped. n > 0.
-TN_FN int64_t clamp_index(int64_t i, int64_t n) {
-  if (i < 0)
-    i += n;
-  return i < 0 ? 0 : i >= n ? n - 1 : i;
-}
 
 /// The element-wise offset of position `index` (row-major over `shape`) by
 /// strides; dimensions [from, to).
@@ -106,16 +98,6 @@ TN_FN void copy_space(const Space<2> &s, T *out, const T *in) {
   }
 }
 
-/// As `copy_space`, of zeros.
-template <class T> TN_FN void zero_space(const Space<2> &s, T *out) {
-  int64_t n = s.count(s.rank);
-  for (int64_t r = 0; r < n; ++r) {
-    int64_t offset[2];
-    s.locate(r, s.rank, offset);
-    out[offset[0]] = T(0);
-  }
-}
-
 /// The space of `dims` dimensions that `out` has from `out_from` on and `in`
 /// from `in_from` on; sizes are out's.
 TN_FN Space<2> slice_space(const tn_view &out, int out_from, const tn_view &in,
@@ -141,19 +123,30 @@ template <class Cfg> void gather(const tn_args *args) {
   Range mine = share(args, extent(y, 0, axis) * chosen);
   for (int64_t r = mine.begin; r < mine.end; r += mine.step) {
     int64_t outer = r / chosen, i = r - outer * chosen;
-    T *out =
-        (T *)y.data + offset_of(y.shape, y.stride, 0, axis + indices_rank, r);
-    if (size == 0) {
-      zero_space(row, out);
-      continue;
-    }
     int64_t at = ((const Index *)indices.data)[offset_of(
         indices.shape, indices.stride, 0, indices_rank, i)];
+    if (!take_index(args, at, size, 1, axis, i))
+      continue;
+    T *out =
+        (T *)y.data + offset_of(y.shape, y.stride, 0, axis + indices_rank, r);
     const T *in = (const T *)data.data +
                   offset_of(y.shape, data.stride, 0, axis, outer) +
-                  clamp_index(at, size) * data.stride[axis];
+                  at * data.stride[axis];
     copy_space(row, out, in);
   }
+}
+
+/// Whether indices are nowhere larger than `data`, but along `axis`; if not,
+/// that is a fault.
+TN_FN bool check_fit(const tn_args *args, const tn_view &data,
+                     const tn_view &indices, int rank, int axis) {
+  for (int d = 0; d < rank; ++d) {
+    if (d == axis || indices.shape[d] <= data.shape[d])
+      continue;
+    report(args, {TN_FAULT_SIZE, 1, d, 0, 0, indices.shape[d], data.shape[d]});
+    return false;
+  }
+  return true;
 }
 
 template <class Cfg> void gather_elements(const tn_args *args) {
@@ -163,9 +156,11 @@ template <class Cfg> void gather_elements(const tn_args *args) {
   const tn_view &data = args->views[0], &indices = args->views[1];
   const tn_view &y = args->views[2];
   int64_t size = data.shape[axis];
+  if (!check_fit(args, data, indices, rank, axis))
+    return;
   Range mine = share(args, extent(y, 0, rank));
   for (int64_t e = mine.begin; e < mine.end; e += mine.step) {
-    int64_t in = 0, out = 0, where = 0, rest = e, place = 0;
+    int64_t in = 0, out = 0, where = 0, rest = e;
     for (int d = rank - 1; d >= 0; --d) {
       int64_t q = rest / y.shape[d], i = rest - q * y.shape[d];
       out += i * y.stride[d];
@@ -173,27 +168,25 @@ template <class Cfg> void gather_elements(const tn_args *args) {
       in += d == axis ? 0 : i * data.stride[d];
       rest = q;
     }
-    T &target = ((T *)y.data)[out];
-    if (size == 0) {
-      target = T(0);
-      continue;
-    }
-    place = clamp_index(((const Index *)indices.data)[where], size);
-    target = ((const T *)data.data)[in + place * data.stride[axis]];
+    int64_t at = ((const Index *)indices.data)[where];
+    if (take_index(args, at, size, 1, axis, e))
+      ((T *)y.data)[out] = ((const T *)data.data)[in + at * data.stride[axis]];
   }
 }
 
-/// The offset into `data` that the index vector at indices + `where` names:
-/// `depth` dimensions from `from` on. False if one of them is empty.
+/// The offset into `data` of what index vector number `number`, at `vector`,
+/// names: `depth` dimensions from `from` on. False if an index is out of range.
 template <class Index>
-TN_FN bool locate_nd(const tn_view &data, int from, int depth,
-                     const Index *vector, int64_t step, int64_t &offset) {
+TN_FN bool locate_nd(const tn_args *args, const tn_view &data, int from,
+                     int depth, const Index *vector, int64_t step,
+                     int64_t number, int64_t &offset) {
   offset = 0;
   for (int d = 0; d < depth; ++d) {
-    int64_t size = data.shape[from + d];
-    if (size == 0)
+    int64_t at = vector[d * step];
+    if (!take_index(args, at, data.shape[from + d], 1, from + d,
+                    number * depth + d))
       return false;
-    offset += clamp_index(vector[d * step], size) * data.stride[from + d];
+    offset += at * data.stride[from + d];
   }
   return true;
 }
@@ -214,14 +207,15 @@ template <class Cfg> void gather_nd(const tn_args *args) {
     const Index *vector = (const Index *)indices.data +
                           offset_of(indices.shape, indices.stride, 0, outer, o);
     int64_t place;
-    bool valid = locate_nd(data, batch, Cfg::depth, vector,
-                           indices.stride[outer], place);
+    if (!locate_nd(args, data, batch, Cfg::depth, vector, indices.stride[outer],
+                   o, place))
+      continue;
     int64_t in =
         offset_of(data.shape, data.stride, 0, batch, b) +
         offset_of(y.shape + outer, data.stride + Cfg::data_rank - inner, 0,
                   inner, within);
     ((T *)y.data)[offset_of(y.shape, y.stride, 0, outer + inner, e)] =
-        valid ? ((const T *)data.data)[in + place] : T(0);
+        ((const T *)data.data)[in + place];
   }
 }
 
@@ -261,26 +255,33 @@ template <class Cfg> void scatter_elements(const tn_args *args) {
   int64_t n = indices.shape[axis], size = y.shape[axis], lines = 1;
   for (int d = 0; d < rank; ++d)
     lines *= d == axis ? 1 : indices.shape[d];
-  if (size == 0)
+  if (!check_fit(args, y, indices, rank, axis))
     return;
   Range mine = share(args, lines);
   for (int64_t l = mine.begin; l < mine.end; l += mine.step) {
     int64_t out = 0, where = 0, in = 0, rest = l;
-    for (int d = rank - 1; d >= 0; --d) {
-      if (d == axis)
+    // The number of the line's first index, and how far apart the others are.
+    int64_t number = 0, apart = 0;
+    for (int64_t d = rank - 1, inside = 1; d >= 0;
+         inside *= indices.shape[d--]) {
+      if (d == axis) {
+        apart = inside;
         continue;
+      }
       int64_t q = rest / indices.shape[d], i = rest - q * indices.shape[d];
       where += i * indices.stride[d];
       in += i * updates.stride[d];
       out += i * y.stride[d];
+      number += i * inside;
       rest = q;
     }
     for (int64_t j = 0; j < n; ++j) {
       int64_t at =
           ((const Index *)indices.data)[where + j * indices.stride[axis]];
-      combine<Cfg::reduction>(
-          ((T *)y.data)[out + clamp_index(at, size) * y.stride[axis]],
-          ((const T *)updates.data)[in + j * updates.stride[axis]]);
+      if (take_index(args, at, size, 1, axis, number + j * apart))
+        combine<Cfg::reduction>(
+            ((T *)y.data)[out + at * y.stride[axis]],
+            ((const T *)updates.data)[in + j * updates.stride[axis]]);
     }
   }
 }
@@ -304,8 +305,9 @@ template <class Cfg> void scatter_nd(const tn_args *args) {
           (const Index *)indices.data +
           offset_of(indices.shape, indices.stride, 0, outer, o);
       int64_t place;
-      if (!locate_nd(y, 0, depth, vector, indices.stride[outer], place))
-        return;
+      if (!locate_nd(args, y, 0, depth, vector, indices.stride[outer], o,
+                     place))
+        continue;
       int64_t in = offset_of(updates.shape, updates.stride, 0, outer, o);
       combine<Cfg::reduction>(((T *)y.data)[place + to],
                               ((const T *)updates.data)[in + from]);

@@ -36,7 +36,7 @@
 ///   scratch none
 ///
 /// Of equal elements the first, or with select_last the last. NaN beats every
-/// number. Of nothing: 0.
+/// number. Of nothing: a fault (fault.h).
 ///
 /// Threads take ranges of elements of y.
 ///
@@ -44,6 +44,7 @@
 #ifndef TENON_KERNELS_COMMON_REDUCE_H
 #define TENON_KERNELS_COMMON_REDUCE_H
 
+#include "kernels/common/fault.h"
 #include "kernels/common/scalar_ops.h"
 #include "kernels/common/strided.h"
 
@@ -63,10 +64,18 @@ enum class Reduce {
   log_sum_exp
 };
 
-template <class T> struct AccumulatorOf { using type = int64_t; };
-template <> struct AccumulatorOf<float> { using type = double; };
-template <> struct AccumulatorOf<double> { using type = double; };
-template <> struct AccumulatorOf<uint64_t> { using type = uint64_t; };
+template <class T> struct AccumulatorOf {
+  using type = int64_t;
+};
+template <> struct AccumulatorOf<float> {
+  using type = double;
+};
+template <> struct AccumulatorOf<double> {
+  using type = double;
+};
+template <> struct AccumulatorOf<uint64_t> {
+  using type = uint64_t;
+};
 
 /// One reduction: start, step and finish of an accumulator of type A.
 template <Reduce Op, class T> struct Reducer {
@@ -208,6 +217,8 @@ template <class Cfg> void arg_reduce(const tn_args *args) {
     return Cfg::largest ? a > b : a < b;
   };
   Range mine = share(args, kept.count(kept.rank));
+  if (n == 0 && mine.begin < mine.end)
+    return report(args, {TN_FAULT_EMPTY, 0, Cfg::axis, 0, 0, 0, 0});
   for (int64_t e = mine.begin; e < mine.end; e += mine.step) {
     int64_t offset[2], best = 0;
     kept.locate(e, kept.rank, offset);
