@@ -13,11 +13,22 @@
 using namespace tenon::emu;
 
 const char *tenon::emu::nameOf(Fault fault) {
-  static constexpr const char *names[] = {
-      "none",        "out-of-bounds", "misaligned",        "uninitialised",
-      "shared-race", "global-race",   "divergent-barrier", "pending-copy",
-      "bad-mask",    "deadlock",      "bad-instruction",   "trap",
-      "assert",      "call-stack",    "write-to-constant"};
+  static constexpr const char *names[] = {"none",
+                                          "out-of-bounds",
+                                          "misaligned",
+                                          "uninitialised",
+                                          "shared-race",
+                                          "global-race",
+                                          "divergent-barrier",
+                                          "pending-copy",
+                                          "missing-fence",
+                                          "bad-mask",
+                                          "deadlock",
+                                          "bad-instruction",
+                                          "trap",
+                                          "assert",
+                                          "call-stack",
+                                          "write-to-constant"};
   return names[static_cast<unsigned>(fault)];
 }
 

@@ -22,6 +22,7 @@ enum class Fault : uint8_t {
   GlobalRace,
   DivergentBarrier,
   PendingCopy,
+  MissingFence,
   BadMask,
   Deadlock,
   BadInstruction, // operands that the instruction does not allow

@@ -15,6 +15,8 @@ void SharedShadow::reset(uint32_t bytes, unsigned warps) {
   writes.assign(bytes, 0);
   reads.assign(bytes, 0);
   numWarps = warps;
+  asyncUsed = false;
+  ++epochs;
   atomics.fill(0);
   for (unsigned warp = 0; warp != maxWarps; ++warp) {
     clocks[warp].fill(0);
@@ -33,6 +35,7 @@ void SharedShadow::restart() {
   std::fill(reads.begin(), reads.end(), 0);
   sets.clear();
   grown.clear();
+  ++epochs;
   atomics.fill(0);
   for (unsigned warp = 0; warp != maxWarps; ++warp) {
     clocks[warp].fill(1);
@@ -46,13 +49,15 @@ void SharedShadow::updateFloor(unsigned warp) {
   for (unsigned other = 0; other != numWarps; ++other)
     if (other != warp)
       least = std::min(least, clocks[warp][other]);
-  if (numWarps < 2)
+  if (asyncUsed && warp != asyncWarp)
+    least = std::min(least, clocks[warp][asyncWarp]);
+  if (numWarps < 2 && !asyncUsed)
     least = clocks[warp][warp];
   floor[warp] = static_cast<Entry>((least + 1) << 6);
 }
 
 void SharedShadow::mergeInto(Clock &to, const Clock &from) {
-  for (unsigned i = 0; i != maxWarps; ++i)
+  for (unsigned i = 0; i != to.size(); ++i)
     to[i] = std::max(to[i], from[i]);
 }
 
@@ -200,4 +205,82 @@ SharedShadow::Problem SharedShadow::beginCopy(uint32_t address, uint32_t bytes,
 
 void SharedShadow::endCopy(uint32_t address, uint32_t bytes, unsigned warp) {
   std::fill_n(&writes[address], bytes, own(warp));
+}
+
+void SharedShadow::fenceProxy(unsigned warp) {
+  Clock &clock = clocks[warp];
+  for (unsigned i = 0; i != maxWarps; ++i)
+    clock[maxWarps + i] = std::max(clock[maxWarps + i], clock[i]);
+  if (++clock[warp] > maxClock) // what follows is not yet visible
+    restart();
+}
+
+void SharedShadow::beginAsync() {
+  if (asyncUsed)
+    return;
+  asyncUsed = true;
+  for (unsigned warp = 0; warp != maxWarps; ++warp)
+    updateFloor(warp);
+}
+
+SharedShadow::Problem SharedShadow::checkAsync(uint32_t address, uint32_t bytes,
+                                               unsigned issuer, bool isWrite) {
+  // Neighbours mostly have the same history.
+  Entry lastWrite = 0, lastRead = 0;
+  for (uint32_t i = address; i != address + bytes; ++i) {
+    Entry write = writes[i], read = reads[i];
+    if (write == pending)
+      return {Verdict::Pending, i, 0, true};
+    if (write != 0 && write != lastWrite) {
+      if (!ordered(write, issuer))
+        return {Verdict::Race, i, write & 63u, true};
+      if (!visible(write, issuer))
+        return {Verdict::Unfenced, i, write & 63u, true};
+      lastWrite = write;
+    }
+    unsigned other;
+    if (isWrite && read != 0 && read != lastRead) {
+      if (!readersOrdered(read, issuer, other))
+        return {Verdict::Race, i, other, false};
+      lastRead = read;
+    }
+  }
+  return {};
+}
+
+SharedShadow::Problem SharedShadow::asyncRead(uint32_t address, uint32_t bytes,
+                                              unsigned issuer, bool races) {
+  beginAsync();
+  auto begin = writes.begin() + address;
+  auto unwritten = std::find(begin, begin + bytes, Entry(0));
+  if (unwritten != begin + bytes)
+    return {Verdict::Unwritten,
+            static_cast<uint32_t>(unwritten - writes.begin()), 0, false};
+  if (!races)
+    return {};
+  Problem problem = checkAsync(address, bytes, issuer, false);
+  if (problem.verdict != Verdict::Good)
+    return problem;
+  Entry last = reads[address], next = addReader(last, asyncWarp);
+  for (uint32_t i = address; i != address + bytes; ++i) {
+    if (reads[i] != last) {
+      last = reads[i];
+      next = addReader(last, asyncWarp);
+    }
+    reads[i] = next;
+  }
+  return {};
+}
+
+SharedShadow::Problem SharedShadow::asyncWrite(uint32_t address, uint32_t bytes,
+                                               unsigned issuer, bool races) {
+  beginAsync();
+  if (races) {
+    Problem problem = checkAsync(address, bytes, issuer, true);
+    if (problem.verdict != Verdict::Good)
+      return problem;
+    std::fill_n(reads.begin() + address, bytes, Entry(0));
+  }
+  std::fill_n(writes.begin() + address, bytes, own(asyncWarp));
+  return {};
 }

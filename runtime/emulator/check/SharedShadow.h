@@ -23,11 +23,21 @@ namespace tenon::emu {
 
 class SharedShadow {
 public:
-  /// Warps of a block, and one more that stands for asynchronous copies.
+  /// Warps of a block, and one more that stands for asynchronous operations:
+  /// what bulk copies and wgmma touch is its doing, which no barrier waits for.
   static constexpr unsigned maxWarps = 33;
-  using Clock = std::array<uint16_t, maxWarps>;
+  static constexpr unsigned asyncWarp = maxWarps - 1;
+  /// For each warp, up to when its doings are known; then the same for what
+  /// the asynchronous proxy is known to see of them.
+  using Clock = std::array<uint16_t, 2 * maxWarps>;
+  /// What was known at a moment. Times begin again when they have run out, and
+  /// then everything before counts as known.
+  struct Stamp {
+    Clock clock{};
+    unsigned epoch = 0;
+  };
 
-  enum class Verdict : uint8_t { Good, Unwritten, Pending, Race };
+  enum class Verdict : uint8_t { Good, Unwritten, Pending, Race, Unfenced };
   struct Problem {
     Verdict verdict = Verdict::Good;
     uint32_t address = 0; // the byte
@@ -63,6 +73,31 @@ public:
     mergeInto(atomics, clocks[warp]);
   }
 
+  // The asynchronous proxy. An operation is judged by what the warp that issues
+  // it knows, and is from then on the asynchronous warp's.
+
+  /// What the warp knows is visible to the asynchronous proxy from now on.
+  void fenceProxy(unsigned warp);
+  Problem asyncRead(uint32_t address, uint32_t bytes, unsigned issuer,
+                    bool races);
+  Problem asyncWrite(uint32_t address, uint32_t bytes, unsigned issuer,
+                     bool races);
+  /// What asynchronous operations did so far is known to those who acquire
+  /// `into`.
+  void releaseAsync(Stamp &into) { releaseTo(asyncWarp, into); }
+
+  // The same as release and acquire, for what is kept over times.
+
+  void releaseTo(unsigned warp, Stamp &into) {
+    if (into.epoch != epochs)
+      into = {{}, epochs};
+    release(warp, into.clock);
+  }
+  void acquireFrom(unsigned warp, const Stamp &from) {
+    if (from.epoch == epochs)
+      acquire(warp, from.clock);
+  }
+
 private:
   // An entry: 0 nothing, allOnes a copy under way, else clock << 6 | warp with
   // clocks from 1; of readers also manyReaders | index in `sets`.
@@ -81,6 +116,14 @@ private:
   }
   bool readersOrdered(Entry entry, unsigned warp, unsigned &other) const;
   Entry addReader(Entry entry, unsigned warp);
+  bool visible(Entry entry, unsigned issuer) const {
+    unsigned other = entry & 63;
+    return other == asyncWarp ||
+           clocks[issuer][maxWarps + other] >= (entry >> 6);
+  }
+  Problem checkAsync(uint32_t address, uint32_t bytes, unsigned issuer,
+                     bool isWrite);
+  void beginAsync();
   static void mergeInto(Clock &to, const Clock &from);
   void updateFloor(unsigned warp);
   void restart();
@@ -90,6 +133,8 @@ private:
   std::array<Entry, maxWarps> floor; // entries below are ordered before it
   Clock atomics;
   unsigned numWarps = 0;
+  unsigned epochs = 0;
+  bool asyncUsed = false;
   std::vector<Clock> sets; // of readers: each one's clock, 0: not in it
   std::unordered_map<uint64_t, Entry> grown;
 };

@@ -336,6 +336,17 @@ bool emu::judge(Warp &warp, const Op &op, unsigned lane, Touch touch,
       return true;
     warp.fault(op, Fault::Uninitialised, lane,
                text + ", which was never written");
+  } else if (problem.verdict == Verdict::Unfenced) {
+    warp.fault(op, Fault::MissingFence, lane,
+               text + rt::format(", which warp %u wrote without a "
+                                 "fence.proxy.async between",
+                                 problem.warp));
+  } else if (problem.verdict == Verdict::Race &&
+             problem.warp == SharedShadow::asyncWarp) {
+    warp.fault(op, Fault::PendingCopy, lane,
+               text + rt::format(", which an asynchronous operation %s that "
+                                 "this warp has not waited for",
+                                 problem.otherWrote ? "wrote" : "reads"));
   } else if (problem.verdict == Verdict::Pending) {
     warp.fault(op, Fault::PendingCopy, lane,
                text + ", where an asynchronous copy is under way that nobody "

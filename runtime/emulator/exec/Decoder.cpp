@@ -28,7 +28,8 @@ const RuleMap &ruleMap() {
          {integerRules(), bitRules(), floatRules(), roundedRules(), halfRules(),
           compareRules(), convertRules(), moveRules(), memoryRules(),
           atomicRules(), warpRules(), controlRules(), barrierRules(),
-          asyncRules(), tensorRules()})
+          asyncRules(), tensorRules(), wgmmaRules(), mbarrierRules(),
+          bulkRules(), clusterRules()})
       for (const RuleEntry &entry : family)
         (*made)[entry.opcode].push_back(&entry);
     return made;

@@ -124,6 +124,10 @@ std::span<const RuleEntry> controlRules();
 std::span<const RuleEntry> barrierRules();
 std::span<const RuleEntry> asyncRules();
 std::span<const RuleEntry> tensorRules();
+std::span<const RuleEntry> wgmmaRules();
+std::span<const RuleEntry> mbarrierRules();
+std::span<const RuleEntry> bulkRules();
+std::span<const RuleEntry> clusterRules();
 
 /// Finds the rule of an opcode; several families may share one, so all of them
 /// are tried in order until one knows the form.

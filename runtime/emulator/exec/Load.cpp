@@ -7,6 +7,7 @@
 
 #include "runtime/emulator/check/DeviceMemory.h"
 #include "runtime/emulator/exec/Decoder.h"
+#include "runtime/emulator/exec/WgmmaCheck.h"
 #include "runtime/emulator/ptx/Parser.h"
 
 #include <algorithm>
@@ -165,6 +166,7 @@ rt::Status Loader::decode(Code &code) {
   for (const ptx::Instruction &instruction : code.source->body)
     if (rt::Status s = decoder.decode(instruction); !s.ok())
       return s;
+  checkWgmma(code);
   finishFlow(code);
   for (Op &op : code.ops)
     op.id = image.numOps++;

@@ -103,7 +103,8 @@ void Worker::startWarp(Warp &warp, Block &block, unsigned index) {
   warp.frames.clear();
   warp.copyGroups.clear();
   warp.openCopies.clear();
-  warp.tensorState.clear();
+  warp.wgmmaGroups.clear();
+  warp.bulkGroups.clear();
   warp.waitsAt = nullptr;
   warp.clusterArrived = false;
   if (warp.localShadow)

@@ -61,6 +61,10 @@ struct CopyPiece {
   uint32_t address, bytes, lane;
 };
 
+/// Groups of asynchronous operations that a warp has committed and not waited
+/// for, the oldest first: what waiting for each makes known.
+using AsyncGroups = std::deque<SharedShadow::Stamp>;
+
 /// 32 threads that run together.
 struct Warp {
   char *base[4] = {}; // frame, constants, special registers
@@ -85,9 +89,9 @@ struct Warp {
   std::vector<std::unique_ptr<char[]>> callFrames; // by depth
   std::vector<std::vector<CopyPiece>> copyGroups;  // committed, oldest first
   std::vector<CopyPiece> openCopies;
-  std::vector<std::shared_ptr<void>> tensorState; // wgmma groups and the like
-  const Op *waitsAt = nullptr;                    // for reports
-  uint64_t clusterPhase = 0; // that it arrived in, and waits to be over
+  AsyncGroups wgmmaGroups, bulkGroups;
+  const Op *waitsAt = nullptr; // for reports
+  uint64_t clusterPhase = 0;   // that it arrived in, and waits to be over
   bool clusterArrived = false;
 
   uint32_t live() const { return present & ~exited; }
@@ -128,7 +132,8 @@ struct Block {
   SharedShadow::Clock clusterClock{};
   std::vector<Warp> warps;
   Buffer registers;
-  std::unordered_map<uint32_t, SharedShadow::Clock> mbarriers; // by address
+  /// What waiters of an mbarrier learn, by its offset.
+  std::unordered_map<uint32_t, SharedShadow::Stamp> mbarriers;
 
   uint32_t window() const { return rank << clusterShift; }
 };

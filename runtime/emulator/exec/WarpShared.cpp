@@ -31,7 +31,9 @@ bool WarpShared::access(tensor::AccessKind kind, tensor::Proxy proxy,
                             a.address, align));
       return false;
     }
-    if (sharedOwner(warp, a.address, a.bytes) != &block) {
+    uint32_t offset = a.address - origin_;
+    if (a.address < origin_ || offset < sharedStart ||
+        uint64_t(offset) + a.bytes > block.sharedEnd) {
       warp.fault(op, Fault::OutOfBounds, lane,
                  rt::format("uses %u bytes at shared address 0x%x, outside the "
                             "block's [0x%x, 0x%x)",
@@ -40,16 +42,20 @@ bool WarpShared::access(tensor::AccessKind kind, tensor::Proxy proxy,
     }
     if (!checks.initialised && !checks.races)
       continue;
-    uint32_t offset = a.address - block.window();
+    bool isAsync = proxy == tensor::Proxy::Async;
     SharedShadow &shadow = block.shadow;
     SharedShadow::Problem problem =
-        touch == Touch::Read ? shadow.read(offset, a.bytes, warp.index, races)
-                             : shadow.write(offset, a.bytes, warp.index, races);
+        touch == Touch::Read
+            ? (isAsync ? shadow.asyncRead(offset, a.bytes, warp.index, races)
+                       : shadow.read(offset, a.bytes, warp.index, races))
+            : (isAsync ? shadow.asyncWrite(offset, a.bytes, warp.index, races)
+                       : shadow.write(offset, a.bytes, warp.index, races));
     if (!judge(warp, op, lane, touch, a.bytes, problem))
       return false;
   }
-  if (proxy == tensor::Proxy::Generic && accesses.size() <= 32 &&
-      !accesses.empty()) {
+  // Rows of a matrix are served together.
+  bool together = proxy == tensor::Proxy::Generic || accesses.size() == 8;
+  if (together && accesses.size() <= 32 && !accesses.empty()) {
     uint64_t address[32];
     for (size_t i = 0; i != accesses.size(); ++i)
       address[i] = accesses[i].address;

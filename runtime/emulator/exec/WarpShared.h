@@ -17,10 +17,13 @@ namespace tenon::emu {
 /// all checks and counters.
 class WarpShared final : public tensor::SharedMemory {
 public:
-  WarpShared(Warp &warp, const Op &op, Block &block)
-      : SharedMemory(reinterpret_cast<uint8_t *>(block.shared.get()),
-                     block.window()),
+  /// `origin` is the address of the block's byte 0: that of its window, or 0
+  /// where addresses are relative to the block.
+  WarpShared(Warp &warp, const Op &op, Block &block, uint32_t origin)
+      : SharedMemory(reinterpret_cast<uint8_t *>(block.shared.get()), origin),
         warp(warp), op(op), block(block) {}
+  WarpShared(Warp &warp, const Op &op, Block &block)
+      : WarpShared(warp, op, block, block.window()) {}
   WarpShared(Warp &warp, const Op &op) : WarpShared(warp, op, *warp.block) {}
 
   bool access(tensor::AccessKind kind, tensor::Proxy proxy,
