@@ -63,6 +63,20 @@ std::vector<uint8_t> elementBytes(ElementType type) {
   return std::vector<uint8_t>(*byteSize(type, 1));
 }
 
+/// The bytes around element \p i of a constant, of which it is element
+/// `number`.
+struct OneElement {
+  OneElement(const Constant &constant, uint64_t i) {
+    uint64_t packed = 8 / std::min(8u, bitWidth(constant.element()));
+    uint64_t first = i - i % packed;
+    number = i - first;
+    constant.read(first, std::min(packed, constant.numElements() - first),
+                  bytes);
+  }
+  uint8_t bytes[8] = {};
+  uint64_t number;
+};
+
 } // namespace
 
 std::optional<uint64_t> elementCount(ArrayRef<int64_t> shape) {
@@ -232,36 +246,16 @@ double Constant::floatAt(uint64_t i) const {
   assert(i < count && "element out of range");
   if (kind == Form::Dense || kind == Form::Splat)
     return loadElement(elementType, data.data(), kind == Form::Splat ? 0 : i);
-  uint8_t one[8] = {};
-  switch (kind) {
-  case Form::Iota:
-    storeInteger(elementType, one, 0, int64_t(i));
-    break;
-  case Form::Random:
-    storeRandom(elementType, one, 0, randomBits(randomSeed, i));
-    break;
-  default:
-    read(i, 1, one);
-  }
-  return loadElement(elementType, one, 0);
+  OneElement one(*this, i);
+  return loadElement(elementType, one.bytes, one.number);
 }
 
 int64_t Constant::intAt(uint64_t i) const {
   assert(i < count && "element out of range");
   if (kind == Form::Dense || kind == Form::Splat)
     return loadInteger(elementType, data.data(), kind == Form::Splat ? 0 : i);
-  uint8_t one[8] = {};
-  switch (kind) {
-  case Form::Iota:
-    storeInteger(elementType, one, 0, int64_t(i));
-    break;
-  case Form::Random:
-    storeRandom(elementType, one, 0, randomBits(randomSeed, i));
-    break;
-  default:
-    read(i, 1, one);
-  }
-  return loadInteger(elementType, one, 0);
+  OneElement one(*this, i);
+  return loadInteger(elementType, one.bytes, one.number);
 }
 
 void Constant::read(uint64_t first, uint64_t n, uint8_t *out) const {

@@ -45,29 +45,16 @@ private:
 constexpr llvm::StringLiteral exportedSymbols =
     "{ global: tenon_*; local: *; };\n";
 
-llvm::Error writeText(llvm::StringRef path, llvm::StringRef text) {
-  std::error_code failed;
-  llvm::raw_fd_ostream os(path, failed);
-  if (!failed) {
-    os << text;
-    os.close();
-    failed = os.error();
-    os.clear_error();
-  }
-  return failed ? userError("{0}: cannot write: {1}", path, failed.message())
-                : llvm::Error::success();
-}
-
 /// Links \p objects and the runtime into \p out.
 llvm::Error linkArtifact(const HostCxx &compiler, const Objects &objects,
                          const ArtifactOptions &options, llvm::StringRef out) {
   std::string archive = objects.folder.file("libtenon_runtime.a");
-  if (llvm::Error error = writeText(archive, runtimeArchive()))
+  if (llvm::Error error = writeFile(archive, runtimeArchive()))
     return error;
   std::vector<std::string> arguments = objects.files;
   if (options.kind == ArtifactKind::SharedLibrary) {
     std::string script = objects.folder.file("exported.map");
-    if (llvm::Error error = writeText(script, exportedSymbols))
+    if (llvm::Error error = writeFile(script, exportedSymbols))
       return error;
     // The archive's C interface is what nobody refers to yet.
     arguments.insert(arguments.end(),
@@ -82,7 +69,7 @@ llvm::Error linkArtifact(const HostCxx &compiler, const Objects &objects,
     arguments.push_back("-Wl,-u,tenon_make_text_codec");
     for (const Resource &library : textLibraries()) {
       std::string path = objects.folder.file(library.path);
-      if (llvm::Error error = writeText(path, library.contents()))
+      if (llvm::Error error = writeFile(path, library.contents()))
         return error;
       arguments.push_back(path);
     }

@@ -15,10 +15,56 @@ namespace tenon::codegen {
 
 using kernel::BufferKind;
 
+namespace {
+
+/// The symbol that an input's size \p dim tells once those in \p known are: the
+/// only other one, in which \p dim is linear. As runtime/Sources.h has it.
+std::optional<llvm::StringRef> symbolToldBy(Dim dim,
+                                            const llvm::StringSet<> &known) {
+  llvm::SmallVector<llvm::StringRef, 2> unknown;
+  dim.collectSymbols([&](llvm::StringRef name) {
+    if (!known.contains(name))
+      unknown.push_back(name);
+  });
+  if (unknown.size() != 1)
+    return std::nullopt;
+  for (const Dim::Term &term : dim.terms()) {
+    unsigned factors = 0;
+    for (const Dim::Atom *atom : term.atoms) {
+      bool within = false; // a function
+      if (atom->symbol)
+        factors += *atom->symbol == unknown[0];
+      else
+        for (Dim part : {atom->lhs(), atom->rhs()})
+          part.collectSymbols(
+              [&](llvm::StringRef name) { within |= name == unknown[0]; });
+      if (within)
+        return std::nullopt;
+    }
+    if (factors > 1)
+      return std::nullopt;
+  }
+  return unknown[0];
+}
+
+/// The symbols that the shapes of the function's inputs tell.
+llvm::StringSet<> symbolsOfInputs(const ir::Func &func) {
+  llvm::StringSet<> known;
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (unsigned i = 0; i < func.body.numArguments(); ++i)
+      for (Dim dim : func.body.argument(i)->shape())
+        if (std::optional<llvm::StringRef> name = symbolToldBy(dim, known))
+          progress |= known.insert(*name).second;
+  }
+  return known;
+}
+
+} // namespace
+
 llvm::Error atNode(const ir::Op &op, llvm::Error error) {
-  std::string where =
-      llvm::formatv("node '{0}' ({1}): ", op.loc.name(),
-                    ir::opDef(op).mnemonic);
+  std::string where = llvm::formatv("node '{0}' ({1}): ", op.loc.name(),
+                                    ir::opDef(op).mnemonic);
   return withPrefix(std::move(error), where);
 }
 
@@ -60,9 +106,9 @@ bool satisfies(const View &view, Strides strides) {
 Lowering::Lowering(const ir::Module &module, const ir::Func &func,
                    const TargetOptions &)
     : module(module), func(func) {
-  for (auto add : {addContractions, addAttention, addNorms, addLoops, addViews,
-                   addMovement, addIndexing, addReductions, addWindows,
-                   addShapes})
+  for (auto add :
+       {addContractions, addAttention, addNorms, addLoops, addViews,
+        addMovement, addIndexing, addReductions, addWindows, addShapes})
     add(table);
 }
 
@@ -76,13 +122,12 @@ void Lowering::prepare() {
   for (unsigned i = 0; i < func.body.numArguments(); ++i) {
     const ir::Value *argument = func.body.argument(i);
     program.inputs.push_back({func.inputs[i].name, argument->type});
-    unsigned buffer =
-        addBuffer(BufferKind::Input, i,
-                  byteCount(argument->element(), numElements(argument->shape())));
+    unsigned buffer = addBuffer(
+        BufferKind::Input, i,
+        byteCount(argument->element(), numElements(argument->shape())));
     define(argument, kernel::Program::contiguous(buffer, argument->type));
-    for (Dim dim : argument->shape())
-      dim.collectSymbols([&](llvm::StringRef name) { known.insert(name); });
   }
+  known = symbolsOfInputs(func);
   for (const ir::Module::Symbol &symbol : module.symbols)
     program.symbols.push_back({symbol.name, symbol.range});
   program.checks = func.constraints;
@@ -145,7 +190,8 @@ llvm::Expected<kernel::Program> Lowering::run() {
   for (const kernel::Symbol &symbol : program.symbols)
     if (!known.contains(symbol.name))
       return userError("the size '{0}' has no value: no input has it as a "
-                       "dimension; name it with --dim",
+                       "dimension, alone or in a linear formula such as 2 * n; "
+                       "name it with --dim",
                        symbol.name);
   return std::move(program);
 }
@@ -210,8 +256,8 @@ View Lowering::concatPart(const ir::Op &concat, unsigned number) {
   View part = concatWhole(concat);
   int64_t axis = concat.attrs<ir::AxisAttrs>().axis;
   for (unsigned i = 0; i < number; ++i)
-    part.offset = part.offset +
-                  concat.operand(i)->shape()[axis] * part.strides[axis];
+    part.offset =
+        part.offset + concat.operand(i)->shape()[axis] * part.strides[axis];
   part.shape[axis] = concat.operand(number)->shape()[axis];
   return part;
 }
@@ -312,8 +358,8 @@ View Lowering::weight(ir::ConstantRef value) {
   for (int64_t size : value->shape())
     type.shape.push_back(size);
   if (splat && value->numElements() != 0) {
-    ir::ConstantRef one = ir::Constant::copy(value->element(), {},
-                                             value->bytes(), value->name());
+    ir::ConstantRef one =
+        ir::Constant::copy(value->element(), {}, value->bytes(), value->name());
     View view = weight(one);
     return broadcastView(view, type.shape, [](Dim, Dim) { return false; });
   }
@@ -345,8 +391,7 @@ std::optional<View> Lowering::denseConstant(const View &view) {
     auto *element = from.data() + at * (bits / 8);
     to.insert(to.end(), element, element + bits / 8);
   });
-  return weight(
-      ir::Constant::copy(view.element, *shape, to, whole->name()));
+  return weight(ir::Constant::copy(view.element, *shape, to, whole->name()));
 }
 
 View Lowering::packed(const View &view, const kernel::Weight::Matrix &matrix) {

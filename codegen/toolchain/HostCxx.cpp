@@ -37,19 +37,6 @@ constexpr llvm::StringLiteral unitFlags[] = {"-std=c++20",
                                              "-g0",
                                              "-w"};
 
-llvm::Error writeFile(llvm::StringRef path, llvm::StringRef text) {
-  std::error_code failed;
-  llvm::raw_fd_ostream os(path, failed);
-  if (!failed) {
-    os << text;
-    os.close();
-    failed = os.error();
-    os.clear_error();
-  }
-  return failed ? userError("{0}: cannot write: {1}", path, failed.message())
-                : llvm::Error::success();
-}
-
 std::vector<std::string> flagsOf(const Source &source) {
   std::vector<std::string> flags(std::begin(unitFlags), std::end(unitFlags));
   if (source.form)
@@ -83,6 +70,19 @@ std::string excerpt(llvm::StringRef file) {
 }
 
 } // namespace
+
+llvm::Error writeFile(llvm::StringRef path, llvm::StringRef text) {
+  std::error_code failed;
+  llvm::raw_fd_ostream os(path, failed);
+  if (!failed) {
+    os << text;
+    os.close();
+    failed = os.error();
+    os.clear_error();
+  }
+  return failed ? userError("{0}: cannot write: {1}", path, failed.message())
+                : llvm::Error::success();
+}
 
 llvm::Expected<HostCxx> HostCxx::find() {
   HostCxx found;

@@ -23,6 +23,9 @@ struct ToolchainOptions {
   std::string keepSources;
 };
 
+/// Writes a file, replacing what was there.
+llvm::Error writeFile(llvm::StringRef path, llvm::StringRef text);
+
 /// Object files in a work folder.
 struct Objects {
   WorkFolder folder;

@@ -99,13 +99,24 @@ std::optional<Window> window(NodeView &node, Emitter &emit, Value *x,
   return w;
 }
 
-PoolAttrs poolAttrs(const Window &w) {
-  PoolAttrs attrs;
-  attrs.kernel = w.kernel;
+/// How a window slides, as ConvAttrs and PoolAttrs both say it.
+template <class Attrs> Attrs slideAttrs(const Window &w) {
+  Attrs attrs;
   attrs.strides = w.strides;
   attrs.dilations = w.dilations;
   attrs.padLow = w.padLow;
   attrs.padHigh = w.padHigh;
+  return attrs;
+}
+
+/// What the pools with a window share; nothing after a failure.
+std::optional<PoolAttrs> poolAttrs(NodeView &node, Emitter &emit, Value *x) {
+  std::optional<Window> slide = window(node, emit, x, {});
+  if (!slide)
+    return std::nullopt;
+  PoolAttrs attrs = slideAttrs<PoolAttrs>(*slide);
+  attrs.kernel = slide->kernel;
+  attrs.ceilMode = node.flagAttr("ceil_mode", false);
   return attrs;
 }
 
@@ -135,11 +146,7 @@ Value *importConv(NodeView &node, Emitter &emit) {
   std::optional<Window> slide = window(node, emit, x, kernel);
   if (!slide)
     return nullptr;
-  ConvAttrs attrs;
-  attrs.strides = slide->strides;
-  attrs.dilations = slide->dilations;
-  attrs.padLow = slide->padLow;
-  attrs.padHigh = slide->padHigh;
+  ConvAttrs attrs = slideAttrs<ConvAttrs>(*slide);
   attrs.groups = node.intAttr("group", 1);
   if (attrs.groups < 1)
     return node.fail("attribute 'group' is {0}", attrs.groups);
@@ -157,14 +164,12 @@ Value *importConv(NodeView &node, Emitter &emit) {
 
 Value *importMaxPool(NodeView &node, Emitter &emit) {
   Value *x = node.input(0);
-  std::optional<Window> slide = window(node, emit, x, {});
-  if (!slide)
+  std::optional<PoolAttrs> attrs = poolAttrs(node, emit, x);
+  if (!attrs)
     return nullptr;
-  PoolAttrs attrs = poolAttrs(*slide);
-  attrs.ceilMode = node.flagAttr("ceil_mode", false);
-  attrs.columnMajor = node.flagAttr("storage_order", false);
+  attrs->columnMajor = node.flagAttr("storage_order", false);
   Op *op =
-      emit.create(OpKind::MaxPool, {x}, std::make_unique<PoolAttrs>(attrs));
+      emit.create(OpKind::MaxPool, {x}, std::make_unique<PoolAttrs>(*attrs));
   if (!op)
     return nullptr;
   if (node.wantsOutput(1))
@@ -174,13 +179,11 @@ Value *importMaxPool(NodeView &node, Emitter &emit) {
 
 Value *importAveragePool(NodeView &node, Emitter &emit) {
   Value *x = node.input(0);
-  std::optional<Window> slide = window(node, emit, x, {});
-  if (!slide)
+  std::optional<PoolAttrs> attrs = poolAttrs(node, emit, x);
+  if (!attrs)
     return nullptr;
-  PoolAttrs attrs = poolAttrs(*slide);
-  attrs.ceilMode = node.flagAttr("ceil_mode", false);
-  attrs.countIncludePad = node.flagAttr("count_include_pad", false);
-  return emit.op(OpKind::AveragePool, {x}, attrs);
+  attrs->countIncludePad = node.flagAttr("count_include_pad", false);
+  return emit.op(OpKind::AveragePool, {x}, *attrs);
 }
 
 Value *importGlobalAveragePool(NodeView &node, Emitter &emit) {

@@ -352,16 +352,24 @@ std::optional<Dim> knownCount(NodeView &node, Emitter &emit, Value *start,
   return stepsWithin(step > 0 ? *l - *s : *s - *l, std::abs(step));
 }
 
-/// The same computed by the model: a scalar i64.
+/// The same computed by the model: a scalar i64, negative (which no size is
+/// when running) for a delta of 0.
 Value *countValue(Emitter &emit, Value *start, Value *limit, Value *delta) {
+  Value *isZero =
+      emit.op(OpKind::Equal, {delta, emit.scalar(delta->element(), 0)});
+  auto unlessZero = [&](Value *count) {
+    Value *zero = emit.scalar(ElementType::I64, 0);
+    return emit.op(OpKind::Where, {isZero, emit.scalar(ElementType::I64, -1),
+                                   emit.op(OpKind::Max, {count, zero})});
+  };
   Value *distance = emit.sub(limit, start);
   if (emit.failed())
     return nullptr;
-  Value *zero = emit.scalar(ElementType::I64, 0);
   if (isFloat(distance->element())) {
     Value *steps = emit.op(OpKind::Ceil, {emit.div(distance, delta)});
-    return emit.op(OpKind::Max, {emit.cast(steps, ElementType::I64), zero});
+    return unlessZero(emit.cast(steps, ElementType::I64));
   }
+  Value *zero = emit.scalar(ElementType::I64, 0);
   distance = emit.cast(distance, ElementType::I64);
   delta = emit.cast(delta, ElementType::I64);
   // Division truncates, so a positive quotient that is not exact is one short.
@@ -373,7 +381,7 @@ Value *countValue(Emitter &emit, Value *start, Value *limit, Value *delta) {
   Value *missing =
       emit.op(OpKind::And, {sameSign, emit.op(OpKind::Not, {exact})});
   Value *count = emit.add(quotient, emit.cast(missing, ElementType::I64));
-  return emit.op(OpKind::Max, {count, zero});
+  return unlessZero(count);
 }
 
 } // namespace

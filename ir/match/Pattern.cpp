@@ -16,6 +16,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
+#include <utility>
 
 using namespace tenon::ir;
 using llvm::ArrayRef;
@@ -141,8 +142,7 @@ public:
     if (!value)
       return state.fail([] { return std::string("an operand is missing"); });
     auto differs = [&] {
-      return describe(*value) + " is not the same value as " +
-             describe(**slot);
+      return describe(*value) + " is not the same value as " + describe(**slot);
     };
     return capture<Value *>(
         state, slot, value,
@@ -377,8 +377,17 @@ public:
         return describeOrNone(value) + " is not result number " +
                std::to_string(index);
       });
-    state.resultChecked = value;
-    return inner.impl().match(state, value, next);
+    // Only for \p inner at this value: not for what follows, nor for another
+    // alternative.
+    Value *before = std::exchange(state.resultChecked, value);
+    bool matched = inner.impl().match(state, value, [&] {
+      Value *mine = std::exchange(state.resultChecked, before);
+      bool rest = next();
+      state.resultChecked = mine;
+      return rest;
+    });
+    state.resultChecked = before;
+    return matched;
   }
   void reset() const override { inner.impl().reset(); }
 
@@ -508,7 +517,9 @@ Pattern tenon::ir::m_Const(ConstantRef &slot) { return make<ConstNode>(&slot); }
 Pattern tenon::ir::m_Splat(double value, double tolerance) {
   return make<SplatNode>(value, tolerance);
 }
-Pattern tenon::ir::m_AnySplat(double &slot) { return make<SplatSlotNode>(slot); }
+Pattern tenon::ir::m_AnySplat(double &slot) {
+  return make<SplatSlotNode>(slot);
+}
 Pattern tenon::ir::m_Bind(Op *&slot, Pattern pattern) {
   return make<BindOpNode>(slot, std::move(pattern));
 }
@@ -524,8 +535,7 @@ Pattern tenon::ir::m_Opt(OpKind kind, Pattern pattern) {
 Pattern tenon::ir::m_Chain(ArrayRef<OpKind> kinds, Pattern pattern) {
   return make<ChainNode>(kinds, 8, std::move(pattern));
 }
-Pattern tenon::ir::m_If(Pattern pattern,
-                        std::function<bool(Value *)> predicate,
+Pattern tenon::ir::m_If(Pattern pattern, std::function<bool(Value *)> predicate,
                         std::string reason) {
   return make<IfNode>(std::move(pattern), std::move(predicate),
                       std::move(reason));

@@ -1,4 +1,5 @@
-//===- CanonicalizeArith.cpp - laws of arithmetic ----------------------------===//
+//===- CanonicalizeArith.cpp - laws of arithmetic
+//----------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -47,6 +48,14 @@ Value *timesOne(Op &op, Rewriter &) {
                                        : nullptr;
 }
 
+/// The constant \p value of \p element in the shape of \p like, a constant of
+/// one element.
+Value *scalarLike(Builder &builder, ElementType element, double value,
+                  const Value *like) {
+  Value *scalar = builder.scalar(element, value);
+  return like->rank() ? buildReshape(builder, scalar, like->shape()) : scalar;
+}
+
 // x - c = x + (-c)
 Value *subConstant(Op &op, Rewriter &rewriter) {
   std::optional<double> c = scalarOf(op.operand(1));
@@ -55,16 +64,13 @@ Value *subConstant(Op &op, Rewriter &rewriter) {
       category(element) == TypeCategory::Bool || constantOf(op.operand(0)))
     return nullptr;
   Builder builder = rewriter.before(op);
-  Value *negated = builder.scalar(element, -*c);
-  if (op.operand(1)->rank())
-    negated = buildReshape(builder, negated, op.operand(1)->shape());
-  return builder.buildAdd({op.operand(0), negated});
+  return builder.buildAdd(
+      {op.operand(0), scalarLike(builder, element, -*c, op.operand(1))});
 }
 
 // 0 - x = -x
 Value *subFromZero(Op &op, Rewriter &rewriter) {
-  if (splatOf(op.operand(0)) != 0.0 ||
-      op.operand(1)->type != op.result()->type)
+  if (splatOf(op.operand(0)) != 0.0 || op.operand(1)->type != op.result()->type)
     return nullptr;
   return rewriter.before(op).buildNeg({op.operand(1)});
 }
@@ -108,10 +114,8 @@ Value *divByConstant(Op &op, Rewriter &rewriter) {
   if (!c || constantOf(op.operand(0)) || !hasGoodReciprocal(element, *c))
     return nullptr;
   Builder builder = rewriter.before(op);
-  Value *factor = builder.scalar(element, 1 / *c);
-  if (op.operand(1)->rank())
-    factor = buildReshape(builder, factor, op.operand(1)->shape());
-  return builder.buildMul({op.operand(0), factor});
+  return builder.buildMul(
+      {op.operand(0), scalarLike(builder, element, 1 / *c, op.operand(1))});
 }
 
 // 1 / x = reciprocal(x)
@@ -258,8 +262,8 @@ void passes::addArithmeticLaws(PeepholeSet &laws) {
   laws.add(OpKind::Reciprocal, "reciprocal(sqrt(x)) = rsqrt(x)", reciprocalOf);
   laws.add(OpKind::Pow, "x ^ 2 = x * x", powOfConstant);
   laws.add(OpKind::Max, "max(x, 0) = relu(x)", maxZero);
-  laws.add({OpKind::Min, OpKind::Max, OpKind::And, OpKind::Or},
-           "max(x, x) = x", idempotent);
+  laws.add({OpKind::Min, OpKind::Max, OpKind::And, OpKind::Or}, "max(x, x) = x",
+           idempotent);
   laws.add(OpKind::Cast, "cast(cast(x)) = cast(x)", castOf);
   laws.add(OpKind::Add, "(x + c) + d = x + (c + d)", addOfAdd);
 }

@@ -1,4 +1,5 @@
-//===- CanonicalizeLogic.cpp - laws of conditions ----------------------------===//
+//===- CanonicalizeLogic.cpp - laws of conditions
+//----------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,16 +25,23 @@ Value *asResult(Op &op, Value *x, Rewriter &rewriter) {
   return buildBroadcast(builder, x, op.result()->shape());
 }
 
+/// The result of an op that the constant operand \p condition decides: the
+/// operand numbered \p ifTrue or \p ifFalse.
+Value *decided(Op &op, unsigned condition, unsigned ifTrue, unsigned ifFalse,
+               Rewriter &rewriter) {
+  std::optional<double> c = splatOf(op.operand(condition));
+  return c ? asResult(op, op.operand(*c != 0 ? ifTrue : ifFalse), rewriter)
+           : nullptr;
+}
+
 // x and true = x, x and false = false
 Value *andConstant(Op &op, Rewriter &rewriter) {
-  std::optional<double> c = splatOf(op.operand(1));
-  return c ? asResult(op, op.operand(*c != 0 ? 0 : 1), rewriter) : nullptr;
+  return decided(op, 1, 0, 1, rewriter);
 }
 
 // x or false = x, x or true = true
 Value *orConstant(Op &op, Rewriter &rewriter) {
-  std::optional<double> c = splatOf(op.operand(1));
-  return c ? asResult(op, op.operand(*c != 0 ? 1 : 0), rewriter) : nullptr;
+  return decided(op, 1, 1, 0, rewriter);
 }
 
 // x xor false = x, x xor true = not x
@@ -47,8 +55,7 @@ Value *xorConstant(Op &op, Rewriter &rewriter) {
 
 // where(true, a, b) = a
 Value *whereConstant(Op &op, Rewriter &rewriter) {
-  std::optional<double> c = splatOf(op.operand(0));
-  return c ? asResult(op, op.operand(*c != 0 ? 1 : 2), rewriter) : nullptr;
+  return decided(op, 0, 1, 2, rewriter);
 }
 
 // where(c, x, x) = x
@@ -86,8 +93,8 @@ std::optional<OpKind> opposite(OpKind kind) {
 // not(a < b) = a >= b, of integers
 Value *notCompare(Op &op, Rewriter &rewriter) {
   Op *compare = op.operand(0)->def();
-  std::optional<OpKind> kind = compare ? opposite(compare->kind())
-                                       : std::nullopt;
+  std::optional<OpKind> kind =
+      compare ? opposite(compare->kind()) : std::nullopt;
   if (!kind || !isInteger(compare->operand(0)->element()))
     return nullptr;
   Builder builder = rewriter.before(op);
