@@ -7,18 +7,22 @@
 #include "runtime/Binding.h"
 
 #include "runtime/Npz.h"
+#include "runtime/Sources.h"
 
 namespace tenon::rt {
 namespace {
 
 long long ll(int64_t value) { return value; }
 
-/// Where a symbol got its value.
-struct Origin {
-  size_t input;
-  size_t dim;
-  bool known = false;
-};
+std::string symbolName(const Plan &plan, size_t index) {
+  return printable(std::string(plan.string(plan.symbols()[index].name)));
+}
+
+/// How a message about the size of a dimension begins.
+std::string describeDim(const Plan &plan, uint32_t input, uint32_t dim) {
+  return format("%s: dimension %u is ", describeInput(plan, input).c_str(),
+                dim);
+}
 
 } // namespace
 
@@ -31,10 +35,8 @@ std::string describeSymbols(const Plan &plan,
                             std::span<const int64_t> symbols) {
   std::string out;
   for (size_t i = 0; i < symbols.size(); ++i)
-    out += format(
-        "%s%s = %lld", i ? ", " : "",
-        printable(std::string(plan.string(plan.symbols()[i].name))).c_str(),
-        ll(symbols[i]));
+    out += format("%s%s = %lld", i ? ", " : "", symbolName(plan, i).c_str(),
+                  ll(symbols[i]));
   return out;
 }
 
@@ -73,42 +75,81 @@ Status checkRange(const Plan &plan, size_t index, int64_t value,
   if (symbol.high != INT64_MAX)
     range += std::to_string(symbol.high);
   return TN_ERROR("%s%lld, outside the range %s of '%s'", where.c_str(),
-                  ll(value), range.c_str(),
-                  printable(std::string(plan.string(symbol.name))).c_str());
+                  ll(value), range.c_str(), symbolName(plan, index).c_str());
 }
+
+namespace {
+
+ExprId dimOf(const Plan &plan, uint32_t input, uint32_t dim) {
+  const Port &port = plan.inputs()[input];
+  return plan.run(port.shape, port.rank)[dim];
+}
+
+/// The value that `source` gives its symbol; those before it have theirs.
+Result<int64_t> solve(const Plan &plan, int64_t size,
+                      const SymbolSource &source,
+                      std::span<const int64_t> symbols) {
+  std::string where = describeDim(plan, source.input, source.dim);
+  ExprId id = dimOf(plan, source.input, source.dim);
+  int64_t value = size;
+  if (plan.exprs()[id].op != ExprOp::Symbol) {
+    std::string formula = plan.text(id);
+    std::string name = symbolName(plan, source.symbol);
+    auto linear = linearIn(plan, id, source.symbol, symbols);
+    int64_t product;
+    if (!linear || __builtin_sub_overflow(size, linear->rest, &product) ||
+        product == INT64_MIN)
+      return TN_ERROR("%s%lld: %s does not fit 64 bits", where.c_str(),
+                      ll(size), formula.c_str());
+    if (linear->factor == 0)
+      return TN_ERROR("%s%lld: as %s it does not tell '%s' (%s)", where.c_str(),
+                      ll(size), formula.c_str(), name.c_str(),
+                      describeSymbols(plan, symbols).c_str());
+    if (product % linear->factor != 0)
+      return TN_ERROR("%s%lld, expected %s for a whole '%s'", where.c_str(),
+                      ll(size), formula.c_str(), name.c_str());
+    value = product / linear->factor;
+    where +=
+        format("%lld = %s: '%s' is ", ll(size), formula.c_str(), name.c_str());
+  }
+  if (Status status = checkRange(plan, source.symbol, value, where);
+      !status.ok())
+    return status;
+  return value;
+}
+
+} // namespace
 
 Status bindSymbols(const Plan &plan, std::span<const InputValue> inputs,
                    std::span<int64_t> symbols) {
-  std::vector<Origin> origins(symbols.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Port &port = plan.inputs()[i];
+  for (size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i].set)
       return TN_ERROR("%s is not set; expected %s",
-                      describeInput(plan, i).c_str(), plan.text(port).c_str());
-    auto dims = plan.run(port.shape, port.rank);
-    for (size_t d = 0; d < dims.size(); ++d) {
-      const Expr &expr = plan.exprs()[dims[d]];
-      if (expr.op != ExprOp::Symbol)
-        continue;
-      size_t symbol = size_t(expr.value);
-      int64_t size = inputs[i].shape[d];
-      Origin &origin = origins[symbol];
-      std::string where =
-          format("%s: dimension %zu is ", describeInput(plan, i).c_str(), d);
-      if (origin.known && symbols[symbol] != size)
-        return TN_ERROR(
-            "%s%lld, expected '%s' = %lld as in dimension %zu of %s",
-            where.c_str(), ll(size),
-            printable(std::string(plan.string(plan.symbols()[symbol].name)))
-                .c_str(),
-            ll(symbols[symbol]), origin.dim,
-            describeInput(plan, origin.input).c_str());
-      if (Status status = checkRange(plan, symbol, size, where); !status.ok())
-        return status;
-      symbols[symbol] = size;
-      origin = {i, d, true};
-    }
+                      describeInput(plan, i).c_str(),
+                      plan.text(plan.inputs()[i]).c_str());
+  std::vector<const SymbolSource *> origins(symbols.size());
+  for (const SymbolSource &source : plan.symbolSources()) {
+    int64_t size = inputs[source.input].shape[source.dim];
+    Result<int64_t> value = solve(plan, size, source, symbols);
+    if (!value.ok())
+      return value.status();
+    symbols[source.symbol] = *value;
+    origins[source.symbol] = &source;
   }
+  // Where a symbol is a dimension again, it has to be the same.
+  for (uint32_t i = 0; i < inputs.size(); ++i)
+    for (uint32_t d = 0; d < plan.inputs()[i].rank; ++d) {
+      const Expr &expr = plan.exprs()[dimOf(plan, i, d)];
+      int64_t size = inputs[i].shape[d];
+      if (expr.op != ExprOp::Symbol || size == symbols[size_t(expr.value)])
+        continue;
+      const SymbolSource &origin = *origins[size_t(expr.value)];
+      return TN_ERROR("%s%lld, expected '%s' = %lld as in dimension %u of %s",
+                      describeDim(plan, i, d).c_str(), ll(size),
+                      symbolName(plan, origin.symbol).c_str(),
+                      ll(symbols[origin.symbol]), origin.dim,
+                      describeInput(plan, origin.input).c_str());
+    }
   return {};
 }
 

@@ -15,42 +15,6 @@ int64_t floorDiv(int64_t a, int64_t b) {
   return q - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/// One step; false when the result does not exist or does not fit.
-bool apply(ExprOp op, int64_t a, int64_t b, int64_t &out) {
-  // b == -1 with the least a overflows.
-  bool divides = b != 0 && !(b == -1 && a == INT64_MIN);
-  switch (op) {
-  case ExprOp::Add:
-    return !__builtin_add_overflow(a, b, &out);
-  case ExprOp::Sub:
-    return !__builtin_sub_overflow(a, b, &out);
-  case ExprOp::Mul:
-    return !__builtin_mul_overflow(a, b, &out);
-  case ExprOp::FloorDiv:
-    out = divides ? floorDiv(a, b) : 0;
-    return divides;
-  case ExprOp::CeilDiv:
-    out = divides ? floorDiv(a, b) + (a % b != 0) : 0;
-    return divides;
-  case ExprOp::Mod:
-    out = divides ? a - floorDiv(a, b) * b : 0;
-    return divides;
-  case ExprOp::Min:
-    out = a < b ? a : b;
-    return true;
-  case ExprOp::Max:
-    out = a < b ? b : a;
-    return true;
-  case ExprOp::Broadcast:
-    out = b == 1 ? a : b;
-    return a == b || a == 1 || b == 1;
-  case ExprOp::Constant:
-  case ExprOp::Symbol:
-    break;
-  }
-  return false;
-}
-
 Status failure(const Plan &plan, ExprId id, std::span<const int64_t> values) {
   const Expr &expr = plan.exprs()[id];
   long long a = values[expr.a], b = values[expr.b];
@@ -102,6 +66,41 @@ private:
 };
 
 } // namespace
+
+bool apply(ExprOp op, int64_t a, int64_t b, int64_t &out) {
+  // b == -1 with the least a overflows.
+  bool divides = b != 0 && !(b == -1 && a == INT64_MIN);
+  switch (op) {
+  case ExprOp::Add:
+    return !__builtin_add_overflow(a, b, &out);
+  case ExprOp::Sub:
+    return !__builtin_sub_overflow(a, b, &out);
+  case ExprOp::Mul:
+    return !__builtin_mul_overflow(a, b, &out);
+  case ExprOp::FloorDiv:
+    out = divides ? floorDiv(a, b) : 0;
+    return divides;
+  case ExprOp::CeilDiv:
+    out = divides ? floorDiv(a, b) + (a % b != 0) : 0;
+    return divides;
+  case ExprOp::Mod:
+    out = divides ? a - floorDiv(a, b) * b : 0;
+    return divides;
+  case ExprOp::Min:
+    out = a < b ? a : b;
+    return true;
+  case ExprOp::Max:
+    out = a < b ? b : a;
+    return true;
+  case ExprOp::Broadcast:
+    out = b == 1 ? a : b;
+    return a == b || a == 1 || b == 1;
+  case ExprOp::Constant:
+  case ExprOp::Symbol:
+    break;
+  }
+  return false;
+}
 
 std::string Plan::text(ExprId id) const {
   ExprPrinter printer(*this);

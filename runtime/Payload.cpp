@@ -132,23 +132,18 @@ std::string fileMappedAt(const void *address) {
 
 } // namespace
 
-Result<Payload> Payload::open(const std::string &path, WeightPages pages,
-                              const std::string &name) {
+Result<Payload> Payload::open(const std::string &path, WeightPages pages) {
   Payload payload;
-  payload.file = name.empty() ? path : name;
-  auto failed = [&](const std::string &why) {
-    return TN_ERROR("%s: %s", payload.file.c_str(), why.c_str());
-  };
   Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info;
   if (fd.get() < 0 || fstat(fd.get(), &info) != 0)
-    return failed(lastError());
+    return TN_ERROR("%s", lastError().c_str());
   if (!S_ISREG(info.st_mode))
-    return failed("not a regular file");
+    return TN_ERROR("not a regular file");
   payload.size = uint64_t(info.st_size);
   SectionFinder finder(fd.get(), payload.size);
   if (Status status = finder.open(); !status.ok())
-    return failed(status.message());
+    return status;
   struct {
     MappedFile &map;
     const char *name;
@@ -161,18 +156,18 @@ Result<Payload> Payload::open(const std::string &path, WeightPages pages,
   for (auto &part : parts) {
     auto map = finder.map(part.name, part.huge, part.required);
     if (!map.ok())
-      return failed(map.message());
+      return map.status();
     part.map = std::move(*map);
   }
   auto plan = Plan::load(payload.planMap.bytes());
   if (!plan.ok())
-    return failed(plan.message());
+    return plan.status();
   payload.thePlan = std::move(*plan);
   if (payload.weights().size() != payload.plan().header().weightBytes)
-    return failed(format(
+    return TN_ERROR(
         "damaged: %zu bytes of weights, expected %llu",
         payload.weights().size(),
-        static_cast<unsigned long long>(payload.plan().header().weightBytes)));
+        static_cast<unsigned long long>(payload.plan().header().weightBytes));
   return payload;
 }
 
@@ -181,13 +176,16 @@ Result<Payload> Payload::openContaining(const void *address,
   std::string path = fileMappedAt(address);
   if (path.empty())
     return TN_ERROR("cannot find the file this program was loaded from");
-  return open(path, pages);
+  Result<Payload> payload = open(path, pages);
+  if (!payload.ok())
+    return TN_ERROR("%s: %s", path.c_str(), payload.message().c_str());
+  return payload;
 }
 
 Status Payload::verifyWeights(unsigned threads) const {
   if (blockChecksum(weights(), threads) == plan().header().weightChecksum)
     return {};
-  return TN_ERROR("%s: damaged: the weights' checksum differs", file.c_str());
+  return TN_ERROR("damaged: the weights' checksum differs");
 }
 
 } // namespace tenon::rt

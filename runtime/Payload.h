@@ -32,15 +32,14 @@ inline constexpr char textSection[] = ".tenon.text";
 /// (format/tokenizer.h).
 class Payload {
 public:
-  /// Messages begin with `name`, by default `path`.
+  /// Messages, these and later ones, do not name the file.
   static Result<Payload> open(const std::string &path,
-                              WeightPages pages = WeightPages::Map,
-                              const std::string &name = "");
-  /// The artifact that the code or data at `address` was loaded from.
+                              WeightPages pages = WeightPages::Map);
+  /// The artifact that the code or data at `address` was loaded from. Messages
+  /// begin with the name of its file.
   static Result<Payload> openContaining(const void *address,
                                         WeightPages pages = WeightPages::Map);
 
-  const std::string &path() const { return file; }
   const Plan &plan() const { return *thePlan; }
   Bytes weights() const { return weightMap.bytes(); }
   Bytes golden() const { return goldenMap.bytes(); }
@@ -53,7 +52,6 @@ public:
 private:
   Payload() = default;
 
-  std::string file;
   uint64_t size = 0;
   MappedFile planMap, weightMap, goldenMap, textMap;
   std::optional<Plan> thePlan;

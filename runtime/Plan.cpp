@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/Plan.h"
 
+#include "runtime/Sources.h"
 #include "runtime/format/DType.h"
 #include "runtime/support/Checksum.h"
 
@@ -340,13 +341,12 @@ private:
     return checkBound();
   }
 
-  /// Each symbol comes from data, or is by itself a dimension of an input.
+  /// Each symbol comes from data or from the shape of an input.
   bool checkBound() {
     std::vector<bool> bound(plan.symbolTable.size());
-    for (const Port &port : plan.inputTable)
-      for (ExprId id : plan.run(port.shape, port.rank))
-        if (plan.exprTable[id].op == ExprOp::Symbol)
-          bound[size_t(plan.exprTable[id].value)] = true;
+    plan.sources = symbolSources(plan);
+    for (const SymbolSource &source : plan.sources)
+      bound[source.symbol] = true;
     for (size_t i = 0; i < bound.size(); ++i)
       if (!bound[i] && definedIn[i] == 0)
         return fail("symbol", i, "is never given a value");

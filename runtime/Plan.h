@@ -17,6 +17,11 @@
 
 namespace tenon::rt {
 
+/// Dimension `dim` of input `input`, which gives symbol `symbol` its value.
+struct SymbolSource {
+  uint32_t symbol, input, dim;
+};
+
 /// A plan whose every index, range and checksum has been checked, so that its
 /// users need not. What depends on the symbols' values (a view inside its
 /// buffer, say) is checked when a session learns them.
@@ -37,6 +42,9 @@ public:
   std::span<const Launch> launches() const { return launchTable; }
   std::span<const Segment> segments() const { return segmentTable; }
   std::span<const Weight> weights() const { return weightTable; }
+
+  /// Where the symbols that the inputs define get their values (Sources.h).
+  std::span<const SymbolSource> symbolSources() const { return sources; }
 
   const char *string(StringId id) const { return stringTable.data() + id; }
   /// `count` indices from `first`.
@@ -69,7 +77,12 @@ private:
   std::span<const Launch> launchTable;
   std::span<const Segment> segmentTable;
   std::span<const Weight> weightTable;
+  std::vector<SymbolSource> sources;
 };
+
+/// `a op b`, for an op with two operands; false when the result does not exist
+/// or does not fit.
+bool apply(ExprOp op, int64_t a, int64_t b, int64_t &out);
 
 /// Operands that `op` has: 0 or 2.
 unsigned arity(ExprOp op);

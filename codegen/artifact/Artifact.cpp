@@ -240,9 +240,9 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
 
 llvm::Error verifyArtifact(llvm::StringRef path) {
   auto payload = rt::Payload::open(path.str());
-  if (!payload.ok())
-    return fromStatus(payload.status());
-  return fromStatus(payload->verifyWeights(hostJobs(0)));
+  rt::Status status = payload.ok() ? payload->verifyWeights(hostJobs(0))
+                                   : payload.status();
+  return withPrefix(fromStatus(status), path + ": error: ");
 }
 
 } // namespace tenon::codegen

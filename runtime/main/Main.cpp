@@ -194,8 +194,8 @@ Status withModel(Runner &runner, const Options &options,
   return command(runner.payload, *runner.model, options);
 }
 
-Status dispatch(const Options &options, const char *name) {
-  auto payload = Payload::open("/proc/self/exe", options.pages, name);
+Status dispatch(const Options &options) {
+  auto payload = Payload::open("/proc/self/exe", options.pages);
   if (!payload.ok())
     return payload.status();
   Runner runner{std::move(*payload), {}, {}, {}};
@@ -238,7 +238,7 @@ int main(int argc, char **argv) {
     std::fputs(helpText, stdout);
     return 0;
   }
-  if (Status status = dispatch(*options, name); !status.ok())
+  if (Status status = dispatch(*options); !status.ok())
     return fail(status);
   if (std::fflush(stdout) != 0)
     return fail(TN_ERROR("cannot write the output: %s", lastError().c_str()));

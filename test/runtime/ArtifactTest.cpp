@@ -271,10 +271,10 @@ TEST_F(Artifact, NoticesDamage) {
   std::string bad = whole;
   bad[size - 9000] ^= 1; // in the weights
   EXPECT_EQ(damaged(bad),
-            file("bad") + ": damaged: the weights' checksum differs");
+            file("bad") + ": error: damaged: the weights' checksum differs");
   EXPECT_NE(damaged(whole.substr(0, size / 2)), "");
   EXPECT_EQ(damaged("not ELF"),
-            file("bad") + ": not an ELF file for a 64-bit machine");
+            file("bad") + ": error: not an ELF file for a 64-bit machine");
 }
 
 TEST_F(Artifact, LeavesNothingWhenTheCompilerFails) {

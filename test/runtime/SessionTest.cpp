@@ -212,6 +212,73 @@ std::vector<uint8_t> viewPlan(int64_t offset) {
   return kit.finish();
 }
 
+/// z is the formulas' sizes: n in 2 * n, m in n * m + 3, k in n + m - 2 * k.
+TestModel formulaModel() {
+  PlanKit kit;
+  uint32_t nSymbol = kit.symbol("n", 1, 10), mSymbol = kit.symbol("m", 0, 99),
+           kSymbol = kit.symbol("k", 0, 99);
+  ExprId n = kit.symbolValue(nSymbol), m = kit.symbolValue(mSymbol),
+         k = kit.symbolValue(kSymbol);
+  ExprId a = kit.times(n, 2);
+  ExprId b =
+      kit.apply(ExprOp::Add, kit.apply(ExprOp::Mul, n, m), kit.constant(3));
+  ExprId c =
+      kit.apply(ExprOp::Sub, kit.apply(ExprOp::Add, n, m), kit.times(k, 2));
+  uint32_t buffers[3];
+  for (uint32_t i = 0; i < 3; ++i)
+    buffers[i] = kit.buffer(BufferKind::Input, i, kit.constant(0));
+  // In the wrong order.
+  kit.input("c", DType::U8, {c}, buffers[0]);
+  kit.input("b", DType::U8, {b}, buffers[1]);
+  kit.input("a", DType::U8, {a}, buffers[2]);
+  uint32_t z = kit.buffer(BufferKind::Output, 0, kit.constant(24));
+  uint32_t zView = kit.view(z, DType::I64, {kit.constant(3)});
+  kit.output("z", DType::I64, {kit.constant(3)}, zView);
+  kit.launch(LaunchKind::WriteExprs, rt::none, {zView}, {n, m, k});
+  kit.segments.push_back({0, 1, kit.constant(0), 0});
+  kit.header.numUnits = 5;
+  return TestModel(kit.finish());
+}
+
+TEST(Session, SolvesFormulasForSizes) {
+  TestModel model = formulaModel();
+  auto session = std::move(*Session::create(*model.model, 1));
+  uint8_t data[100] = {};
+  auto run = [&](int64_t a, int64_t b, int64_t c) {
+    int64_t sizes[] = {c, b, a};
+    for (size_t i = 0; i < 3; ++i)
+      EXPECT_TRUE(session->setInput(i, DType::U8, {&sizes[i], 1}, data).ok());
+    return session->run().message();
+  };
+  EXPECT_EQ(run(4, 13, 1), "");
+  const int64_t *z = static_cast<const int64_t *>(session->output(0).data);
+  EXPECT_EQ(std::vector<int64_t>(z, z + 3), (std::vector<int64_t>{2, 5, 3}));
+  EXPECT_EQ(run(5, 13, 1),
+            "input 'a': dimension 0 is 5, expected n * 2 for a whole 'n'");
+  EXPECT_EQ(run(0, 13, 1), "input 'a': dimension 0 is 0 = n * 2: 'n' is 0, "
+                           "outside the range 1..10 of 'n'");
+  EXPECT_EQ(run(4, 1, 1), "input 'b': dimension 0 is 1 = (n * m) + 3: 'm' is "
+                          "-1, outside the range 0..99 of 'm'");
+  EXPECT_EQ(run(4, 14, 1), "input 'b': dimension 0 is 14, expected (n * m) + 3 "
+                           "for a whole 'm'");
+  EXPECT_EQ(run(2, 4, 2), "");
+  EXPECT_EQ(std::vector<int64_t>(z, z + 3), (std::vector<int64_t>{1, 1, 0}));
+}
+
+TEST(Session, RefusesFormulasThatDoNotTellASize) {
+  PlanKit kit;
+  ExprId n = kit.symbolValue(kit.symbol("n", 0, INT64_MAX));
+  uint32_t buffer = kit.buffer(BufferKind::Input, 0, kit.constant(0));
+  kit.input("x", DType::U8, {kit.apply(ExprOp::Mul, n, n)}, buffer);
+  std::vector<uint8_t> plan = kit.finish();
+  std::vector<uint64_t> words((plan.size() + 7) / 8);
+  std::memcpy(words.data(), plan.data(), plan.size());
+  EXPECT_EQ(rt::Plan::load(
+                {reinterpret_cast<const uint8_t *>(words.data()), plan.size()})
+                .message(),
+            "damaged plan: symbol 0: is never given a value");
+}
+
 TEST(Session, CopiesStridedOutputsAndChecksEquations) {
   TestModel model(viewPlan(-1));
   auto session = std::move(*Session::create(*model.model, 1));
