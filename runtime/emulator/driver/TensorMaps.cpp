@@ -1,4 +1,4 @@
-//===- TensorMaps.cpp - descriptors of bulk tensor copies ---------------===//
+//===- TensorMaps.cpp - descriptors of bulk tensor copies -----------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Bulk.cpp - cp.async.bulk, cp.async.bulk.tensor and their reductions
-//-===//
+//===- Bulk.cpp - bulk copies and reductions ------------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

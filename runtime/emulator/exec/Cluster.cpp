@@ -1,4 +1,4 @@
-//===- Cluster.cpp - addresses of other blocks, hints to the hardware ---===//
+//===- Cluster.cpp - addresses of other blocks, hints to the hardware -----===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Mbarrier.cpp - mbarrier instructions and proxy fences ------------===//
+//===- Mbarrier.cpp - mbarrier instructions and proxy fences --------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SharedObject.h - places in shared memory that operations name ----===//
+//===- SharedObject.h - places in shared memory that operations name ------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

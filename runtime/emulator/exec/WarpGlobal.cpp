@@ -1,4 +1,4 @@
-//===- WarpGlobal.cpp - global memory as bulk copies touch it -----------===//
+//===- WarpGlobal.cpp - global memory as bulk copies touch it -------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,21 +16,21 @@ const Allocation *WarpGlobal::find(Touch touch, uint64_t address,
                                    uint64_t bytes) {
   const AllocationTable &table = *warp.launch->memory;
   const Allocation *found = table.find(address);
+  bool writes = touch != Touch::Read;
+  bool inside = found && found->holds(address, bytes);
+  if (inside && (!writes || found->kind < Allocation::Constant))
+    return found;
   std::string text =
       rt::format("%s %" PRIu64 " bytes at global address 0x%" PRIx64 ", ",
-                 touch == Touch::Read ? "reads" : "writes", bytes, address);
-  if (!found || !found->holds(address, bytes)) {
+                 writes ? "writes" : "reads", bytes, address);
+  if (inside)
+    warp.fault(op, Fault::WriteToConstant, lane,
+               text + "in " + found->describe());
+  else
     warp.fault(op, Fault::OutOfBounds, lane,
                text + (found ? "beyond the end of " + found->describe()
                              : table.locate(address)));
-    return nullptr;
-  }
-  if (touch != Touch::Read && found->kind >= Allocation::Constant) {
-    warp.fault(op, Fault::WriteToConstant, lane,
-               text + "in " + found->describe());
-    return nullptr;
-  }
-  return found;
+  return nullptr;
 }
 
 void WarpGlobal::count(uint64_t address, uint64_t bytes) {

@@ -1,4 +1,4 @@
-//===- WarpGlobal.h - global memory as bulk copies touch it -------------===//
+//===- WarpGlobal.h - global memory as bulk copies touch it ---------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Wgmma.cpp - matrix instructions of a warpgroup -------------------===//
+//===- Wgmma.cpp - matrix instructions of a warpgroup ---------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- WgmmaCheck.h - registers of wgmma used too early -----------------===//
+//===- WgmmaCheck.h - registers of wgmma used too early -------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -203,12 +203,4 @@ bool Wgmma::run(unsigned warp, RegsOut d, RegsIn a, uint64_t descriptorA,
   return true;
 }
 
-void Wgmma::footprint(unsigned warp, uint64_t descriptorA, uint64_t descriptorB,
-                      std::vector<uint32_t> &addresses) const {
-  forEachMatrix(op_, warp, descriptorA, descriptorB, [&](const CoreMatrix &m) {
-    addresses.insert(addresses.end(), m.lines.begin(), m.lines.end());
-    return true;
-  });
-}
-
 } // namespace tenon::emu::tensor

@@ -11,7 +11,6 @@
 #include "runtime/emulator/tensor/Memory.h"
 
 #include <optional>
-#include <vector>
 
 namespace tenon::emu::tensor {
 
@@ -64,10 +63,6 @@ public:
   /// when one was refused: D is untouched.
   bool run(unsigned warp, RegsOut d, RegsIn a, uint64_t descriptorA,
            uint64_t descriptorB, bool scaleD, SharedMemory &memory) const;
-
-  /// The 16-byte pieces of shared memory that warp `warp` reads.
-  void footprint(unsigned warp, uint64_t descriptorA, uint64_t descriptorB,
-                 std::vector<uint32_t> &addresses) const;
 
 private:
   explicit Wgmma(const WgmmaOp &op);

@@ -271,25 +271,6 @@ TEST_F(WgmmaTest, ReadsWithoutBankConflictsWhereSwizzled) {
   EXPECT_EQ(memory.last.proxy, Proxy::Async);
 }
 
-TEST_F(WgmmaTest, FootprintIsWhatIsRead) {
-  auto wgmma = Wgmma::find({16, 16, F32, F16, F16});
-  Stored a{F16, 64, 16, false, Swizzle::B32, 0x400, {}};
-  Stored b{F16, 16, 16, false, Swizzle::B32, 0x2000, {}};
-  std::vector<uint32_t> addresses;
-  wgmma->footprint(2, a.descriptor(0), b.descriptor(0), addresses);
-  ASSERT_EQ(addresses.size(), 4u * 8 + 2 * 2 * 8);
-  std::vector<uint32_t> want;
-  for (unsigned row = 32; row < 48; ++row)
-    for (unsigned k : {0u, 8u})
-      want.push_back(a.address(row, k));
-  for (unsigned row = 0; row < 16; ++row)
-    for (unsigned k : {0u, 8u})
-      want.push_back(b.address(row, k));
-  std::sort(want.begin(), want.end());
-  std::sort(addresses.begin(), addresses.end());
-  EXPECT_EQ(addresses, want);
-}
-
 TEST_F(WgmmaTest, RefusedReadsLeaveD) {
   auto wgmma = Wgmma::find({8, 16, F32, F16, F16, true});
   Fragment<uint32_t> d(4), a(4);

@@ -1,4 +1,4 @@
-//===- MmaGemmTest.cpp - a GEMM of mma.sync, and its faults -------------===//
+//===- MmaGemmTest.cpp - a GEMM of mma.sync, and its faults ---------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Runner.h - runs a kernel of a PTX file on the emulator's core ----===//
+//===- Runner.h - runs a kernel of a PTX file on the emulator's core ------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

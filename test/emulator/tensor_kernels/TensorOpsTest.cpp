@@ -1,4 +1,4 @@
-//===- TensorOpsTest.cpp - forms of tensor and bulk instructions --------===//
+//===- TensorOpsTest.cpp - forms of tensor and bulk instructions ----------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
