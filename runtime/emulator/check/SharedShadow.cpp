@@ -102,9 +102,8 @@ bool SharedShadow::readersOrdered(Entry entry, unsigned warp,
 
 SharedShadow::Entry SharedShadow::addReader(Entry entry, unsigned warp) {
   Entry mine = own(warp);
-  if (entry == 0 || (entry & 63 & ~0u) == (warp | (entry & manyReaders)))
-    return mine;
-  if (!(entry & manyReaders) && ((entry & 63) == warp || ordered(entry, warp)))
+  if (entry == 0 || (!(entry & manyReaders) &&
+                     ((entry & 63) == warp || ordered(entry, warp))))
     return mine;
   uint64_t key = uint64_t(entry) << 16 | mine;
   auto known = grown.find(key);
@@ -169,6 +168,9 @@ SharedShadow::Problem SharedShadow::write(uint32_t address, uint32_t bytes,
       most = std::max(most, std::max(written[i], readers[i]));
     if (most >= floor[warp]) {
       for (uint32_t i = 0; i != bytes; ++i) {
+        if (i != 0 && written[i] == written[i - 1] &&
+            readers[i] == readers[i - 1])
+          continue;
         if (written[i] == pending)
           return {Verdict::Pending, address + i, 0, true};
         if (written[i] != 0 && !ordered(written[i], warp))

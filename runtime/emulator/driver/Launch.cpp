@@ -188,3 +188,47 @@ TN_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned gridX,
   request.sharedBytes = sharedBytes;
   return launchKernel(stream, std::move(request), parameters, extra);
 }
+
+// cuLaunchKernelEx: the driver's structures, of which only a cluster's size is
+// looked at.
+
+namespace {
+
+struct LaunchAttribute {
+  int id;
+  int unused;
+  union {
+    unsigned cluster[3];
+    char bytes[64];
+  } value;
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+
+struct LaunchConfig {
+  unsigned grid[3], block[3], sharedBytes;
+  CUstream stream;
+  const LaunchAttribute *attributes;
+  unsigned count;
+};
+
+constexpr int clusterDimension = 4;
+
+} // namespace
+
+TN_EXPORT CUresult cuLaunchKernelEx(const void *config, CUfunction function,
+                                    void **parameters, void **extra) {
+  if (!config)
+    return CUDA_ERROR_INVALID_VALUE;
+  const auto &c = *static_cast<const LaunchConfig *>(config);
+  LaunchRequest request;
+  request.function = function;
+  request.grid = {c.grid[0], c.grid[1], c.grid[2]};
+  request.block = {c.block[0], c.block[1], c.block[2]};
+  request.sharedBytes = c.sharedBytes;
+  for (unsigned i = 0; i != c.count; ++i)
+    if (c.attributes[i].id == clusterDimension) {
+      const unsigned *size = c.attributes[i].value.cluster;
+      request.cluster = {size[0], size[1], size[2]};
+    }
+  return launchKernel(c.stream, std::move(request), parameters, extra);
+}

@@ -335,7 +335,7 @@ bool emu::judge(Warp &warp, const Op &op, unsigned lane, Touch touch,
     if (!warp.launch->checks.initialised)
       return true;
     warp.fault(op, Fault::Uninitialised, lane,
-               text + ", which was never written");
+               text + ", which was never written, or not before a barrier");
   } else if (problem.verdict == Verdict::Unfenced) {
     warp.fault(op, Fault::MissingFence, lane,
                text + rt::format(", which warp %u wrote without a "

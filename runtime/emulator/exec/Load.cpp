@@ -35,6 +35,7 @@ private:
   rt::Status fill(const ptx::Variable &variable);
   rt::Status declareFunctions();
   rt::Status placeShared(ptx::Function &function, uint64_t &end);
+  void placeDynamic(Code &code);
   rt::Status decode(Code &code);
 
   Image &image;
@@ -148,20 +149,33 @@ rt::Status Loader::declareFunctions() {
   return {};
 }
 
-/// Extern shared memory begins where the kernel's own ends.
-rt::Status Loader::decode(Code &code) {
+/// Extern shared memory begins where the kernel's own ends, all of it at one
+/// place; the gap before it counts as the kernel's own.
+void Loader::placeDynamic(Code &code) {
+  auto &function = const_cast<ptx::Function &>(*code.source);
+  auto isDynamic = [](const ptx::Variable &variable) {
+    return variable.space == ptx::Space::Shared && variable.unsized;
+  };
   if (hasFunctions)
     code.staticShared = std::max(code.staticShared, largestStatic);
-  auto place = [&](const ptx::Variable &variable) {
-    return alignTo(code.staticShared, std::max(variable.align, 16u));
-  };
+  uint64_t align = 16;
   for (const ptx::Variable &variable : image.module.variables)
-    if (variable.space == ptx::Space::Shared && variable.unsized)
-      image.globals[variable.name].address = place(variable);
-  for (ptx::Variable &variable :
-       const_cast<ptx::Function &>(*code.source).variables)
-    if (variable.space == ptx::Space::Shared && variable.unsized)
-      variable.offset = place(variable);
+    if (isDynamic(variable))
+      align = std::max<uint64_t>(align, variable.align);
+  for (const ptx::Variable &variable : function.variables)
+    if (isDynamic(variable))
+      align = std::max<uint64_t>(align, variable.align);
+  code.staticShared = alignTo(code.staticShared, align);
+  for (const ptx::Variable &variable : image.module.variables)
+    if (isDynamic(variable))
+      image.globals[variable.name].address = code.staticShared;
+  for (ptx::Variable &variable : function.variables)
+    if (isDynamic(variable))
+      variable.offset = code.staticShared;
+}
+
+rt::Status Loader::decode(Code &code) {
+  placeDynamic(code);
   Decoder decoder(image, code);
   for (const ptx::Instruction &instruction : code.source->body)
     if (rt::Status s = decoder.decode(instruction); !s.ok())

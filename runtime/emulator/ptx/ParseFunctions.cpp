@@ -165,15 +165,23 @@ bool Parser::label(std::string_view name) {
                 "the label '" + std::string(name) + "' is there twice");
 }
 
-/// .loc file line column [, function_name ..., inlined_at ...]
+/// .loc file line column [, function_name label, inlined_at file line column]:
+/// of inlined code, the place that called it says more.
 bool Parser::location() {
   uint64_t file, line;
   if (!integer(file, UINT32_MAX, "a file's number") ||
       !integer(line, UINT32_MAX, "a line"))
     return false;
+  unsigned own = last.line;
+  while (!token.is(Token::End) && token.line == own) {
+    bool inlined = token.is(Token::Word) && token.text == "inlined_at";
+    advance();
+    if (inlined && (!integer(file, UINT32_MAX, "a file's number") ||
+                    !integer(line, UINT32_MAX, "a line")))
+      return false;
+  }
   sourceFile = static_cast<unsigned>(file);
   sourceLine = static_cast<unsigned>(line);
-  skipLine();
   return true;
 }
 
