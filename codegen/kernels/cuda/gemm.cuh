@@ -193,18 +193,8 @@ TN_FN bool join_tile(const StreamShare &share, int64_t tile, char *partials,
       w.x[x] = __builtin_bit_cast(uint32_t, sums.at(i * 4 + x));
     *(Words4 *)(mine + i * step) = w;
   }
-  __threadfence();
-  __shared__ uint32_t arrived;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    arrived = atomicAdd(counter, 1u);
-    if (arrived == uint32_t(to - from))
-      *counter = 0;
-  }
-  __syncthreads();
-  if (arrived != uint32_t(to - from))
+  if (!is_last_block(counter, to - from + 1))
     return false;
-  __threadfence();
   sums.clear();
   for (int b = from; b <= to; ++b) {
     const float *p = partial_sums<Cfg>(partials, b, share.begin(b) < first);

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <type_traits>
 
 namespace fs = std::filesystem;
 
@@ -149,6 +150,11 @@ struct Driver {
 #define TN_CUDA(NAME, SYMBOL, PARAMETERS) CUresult(*NAME) PARAMETERS = nullptr;
 #include "runtime/device/cuda_api.def"
   std::string missing;
+  // What only the emulator has.
+  const char *(*lastReport)() = nullptr;
+  void (*forgetError)() = nullptr;
+  const char *(*counters)() = nullptr;
+  void (*clearCounters)() = nullptr;
 
   static Driver &get() {
     static Driver d = open();
@@ -182,6 +188,13 @@ private:
 #include "runtime/device/cuda_api.def"
     if (!d.missing.empty())
       return d;
+    auto find = [&](auto &f, const char *symbol) {
+      f = (std::remove_reference_t<decltype(f)>)dlsym(library, symbol);
+    };
+    find(d.lastReport, "tenon_emulator_last_report");
+    find(d.forgetError, "tenon_emulator_reset");
+    find(d.counters, "tenon_emulator_counters");
+    find(d.clearCounters, "tenon_emulator_clear_counters");
     CUcontext context;
     int count = 0;
     CUresult error = d.cuInit(0);
@@ -275,14 +288,29 @@ void Device::release(const Buffer &buffer) {
   Driver::get().cuMemFree(buffer.address);
 }
 
+bool Device::isEmulated() const { return Driver::get().counters != nullptr; }
+
+std::string Device::takeCounters() {
+  const Driver &d = Driver::get();
+  std::string text = d.counters();
+  d.clearCounters();
+  return text;
+}
+
 std::string Device::launch(const std::string &image, const std::string &entry,
                            const LaunchSpec &spec) {
   const Driver &d = Driver::get();
   CUmodule module;
   CUresult error =
       d.cuModuleLoadDataEx(&module, image.c_str(), 0, nullptr, nullptr);
-  if (error != CUDA_SUCCESS)
-    return d.text(error, "cuModuleLoadDataEx");
+  if (error != CUDA_SUCCESS) {
+    std::string text = d.text(error, "cuModuleLoadDataEx");
+    if (d.forgetError) {
+      text += std::string(": ") + d.lastReport();
+      d.forgetError();
+    }
+    return text;
+  }
   CUfunction function;
   const char *at = "cuModuleGetFunction";
   error = d.cuModuleGetFunction(&function, module, entry.c_str());
@@ -305,6 +333,10 @@ std::string Device::launch(const std::string &image, const std::string &entry,
     error = d.cuStreamSynchronize(nullptr);
   }
   std::string text = d.text(error, at);
+  if (error != CUDA_SUCCESS && d.forgetError) {
+    text += std::string(": ") + d.lastReport();
+    d.forgetError();
+  }
   d.cuModuleUnload(module);
   return text;
 }

@@ -86,9 +86,14 @@ public:
   std::vector<char> download(const Buffer &buffer);
   void release(const Buffer &buffer);
 
-  /// Loads `image`, launches its `entry` and waits. Empty, or what went wrong.
+  /// Loads `image`, launches its `entry` and waits. Empty, or what went wrong;
+  /// of the emulator with its report, and the device can be used again.
   std::string launch(const std::string &image, const std::string &entry,
                      const LaunchSpec &spec);
+
+  bool isEmulated() const;
+  /// The emulator's counters since the last call, as JSON.
+  std::string takeCounters();
 
 private:
   Device() = default;

@@ -27,7 +27,8 @@ std::string functorText(bool epilogue, const char *name) {
   return "struct E { // relu(x0 + x1) + x2\n"
          "  template <class V, class A> static TN_FN auto apply(V x0, const A "
          "&e, int64_t row, int64_t col) {\n"
-         "    return tn_add(tn_relu(tn_add(x0, tn_cast<float>(tn::load_row<" +
+         "    return tn_add(tn_relu(tn_add(tn_cast<float>(x0), "
+         "tn_cast<float>(tn::load_row<" +
          type + ">(e, 0, row, col)))), tn_cast<float>(tn::load_full<" + type +
          ">(e, 1, row, col)));\n  }\n};\n";
 }
