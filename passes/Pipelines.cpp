@@ -48,6 +48,8 @@ static constexpr StringLiteral fusedPipeline[] = {
     "fuse-layer-norm",
     "fuse-rms-norm",
     "fuse-gelu",
+    "fuse-rotary",
+    "canonicalize",
     // 2. Attention, then the transposes that it brings cancel with those around.
     "fuse-attention",
     "canonicalize",

@@ -121,15 +121,20 @@ Result<int64_t> solve(const Plan &plan, int64_t size,
 } // namespace
 
 Status bindSymbols(const Plan &plan, std::span<const InputValue> inputs,
-                   std::span<int64_t> symbols) {
+                   int64_t length, std::span<int64_t> symbols) {
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (!inputs[i].set)
+    if (!inputs[i].set && !plan.stateOfInput(i))
       return TN_ERROR("%s is not set; expected %s",
                       describeInput(plan, i).c_str(),
                       plan.text(plan.inputs()[i]).c_str());
   std::vector<const SymbolSource *> origins(symbols.size());
   for (const SymbolSource &source : plan.symbolSources()) {
-    int64_t size = inputs[source.input].shape[source.dim];
+    const InputValue &input = inputs[source.input];
+    if (!input.set && source.dim != plan.stateOfInput(source.input)->axis)
+      return TN_ERROR("%s is not set, and no other input tells '%s'",
+                      describeInput(plan, source.input).c_str(),
+                      symbolName(plan, source.symbol).c_str());
+    int64_t size = input.set ? input.shape[source.dim] : length;
     Result<int64_t> value = solve(plan, size, source, symbols);
     if (!value.ok())
       return value.status();
@@ -138,7 +143,7 @@ Status bindSymbols(const Plan &plan, std::span<const InputValue> inputs,
   }
   // Where a symbol is a dimension again, it has to be the same.
   for (uint32_t i = 0; i < inputs.size(); ++i)
-    for (uint32_t d = 0; d < plan.inputs()[i].rank; ++d) {
+    for (uint32_t d = 0; inputs[i].set && d < plan.inputs()[i].rank; ++d) {
       const Expr &expr = plan.exprs()[dimOf(plan, i, d)];
       int64_t size = inputs[i].shape[d];
       if (expr.op != ExprOp::Symbol || size == symbols[size_t(expr.value)])
@@ -157,6 +162,8 @@ Status checkDerivedDims(const Plan &plan, std::span<const InputValue> inputs,
                         std::span<const int64_t> values) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Port &port = plan.inputs()[i];
+    if (!inputs[i].set)
+      continue;
     auto dims = plan.run(port.shape, port.rank);
     for (size_t d = 0; d < dims.size(); ++d)
       if (arity(plan.exprs()[dims[d]].op) != 0 &&

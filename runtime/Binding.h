@@ -27,9 +27,10 @@ Status checkInput(const Plan &plan, size_t index, DType dtype,
                   std::span<const int64_t> shape);
 
 /// Gives every symbol that inputs define its value, checking that they agree
-/// and lie in the symbols' ranges. Other symbols keep theirs.
+/// and lie in the symbols' ranges. Other symbols keep theirs. An input that is
+/// a state need not be set: then `length` is how long it is.
 Status bindSymbols(const Plan &plan, std::span<const InputValue> inputs,
-                   std::span<int64_t> symbols);
+                   int64_t length, std::span<int64_t> symbols);
 
 /// Checks that the inputs' dimensions that are formulas ("past + seq") have
 /// the values that `values`, an entry for each expression, gives them.

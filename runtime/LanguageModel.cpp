@@ -72,6 +72,7 @@ LanguageModel::create(const Model &model, unsigned threads, size_t rows) {
     if (Status status = (result.get()->*step)(); !status.ok())
       return TN_ERROR("this model does not continue text: %s",
                       status.message().c_str());
+  result->runs->copyStates(false);
   result->reset();
   return result;
 }
@@ -134,7 +135,7 @@ Status LanguageModel::readOutputs() {
 
 Status LanguageModel::pairCaches() {
   for (size_t i = 0; i < roles.size(); ++i) {
-    if (roles[i] != Role::Past)
+    if (roles[i] != Role::Past || plan.stateOfInput(i))
       continue;
     const Port &past = plan.inputs()[i];
     std::string name = plan.string(past.name);
@@ -172,12 +173,13 @@ Status LanguageModel::pairCaches() {
   return {};
 }
 
-bool LanguageModel::hasState() const { return false; }
+bool LanguageModel::hasState() const { return !plan.states().empty(); }
 
-int64_t LanguageModel::capacity() const { return INT64_MAX; }
+int64_t LanguageModel::capacity() const { return runs->capacity(); }
 
 void LanguageModel::reset() {
   fed = 0;
+  runs->reset();
   lastLogits.assign(numRows * size_t(numLogits), 0);
   sequences.assign(numRows, {});
   isReal.assign(numRows, {});

@@ -99,7 +99,7 @@ private:
   std::vector<std::vector<int64_t>> sequences; ///< of each row
   std::vector<std::vector<uint8_t>> isReal;
   std::vector<std::vector<char>> inputData; ///< what the inputs point to
-  std::vector<float> lastLogits; ///< [rows, vocabulary]
+  std::vector<float> lastLogits;            ///< [rows, vocabulary]
 };
 
 } // namespace tenon::rt

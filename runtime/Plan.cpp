@@ -24,7 +24,7 @@ public:
       return status;
     bool good = checkHeader() && checkSymbols() && checkExprs() &&
                 checkSegments() && checkBuffers() && checkViews() &&
-                checkPorts() && checkLaunches() && checkRest();
+                checkPorts() && checkStates() && checkLaunches() && checkRest();
     return good ? Status() : TN_ERROR("damaged plan: %s", why.c_str());
   }
 
@@ -75,7 +75,8 @@ private:
                 open("views", head.views, plan.viewTable) &&
                 open("launches", head.launches, plan.launchTable) &&
                 open("segments", head.segments, plan.segmentTable) &&
-                open("weights", head.weights, plan.weightTable);
+                open("weights", head.weights, plan.weightTable) &&
+                open("states", head.states, plan.stateTable);
     return good ? Status() : TN_ERROR("damaged plan: %s", why.c_str());
   }
 
@@ -183,7 +184,7 @@ private:
   bool checkBuffers() {
     for (size_t i = 0; i < plan.bufferTable.size(); ++i) {
       const Buffer &buffer = plan.bufferTable[i];
-      if (buffer.kind > BufferKind::Output || !isExpr(buffer.bytes))
+      if (buffer.kind > BufferKind::State || !isExpr(buffer.bytes))
         return fail("buffer", i, "is malformed");
       bool good = true;
       switch (buffer.kind) {
@@ -206,6 +207,11 @@ private:
         break;
       case BufferKind::Output:
         good = buffer.offset < plan.outputTable.size();
+        break;
+      case BufferKind::State:
+        good = buffer.offset < plan.stateTable.size() &&
+               plan.stateTable[buffer.offset].buffer == i &&
+               known(buffer.bytes, 0);
         break;
       }
       if (!good)
@@ -260,9 +266,48 @@ private:
     for (ExprId id : plan.run(port.shape, port.rank))
       if (!known(id, 0))
         return false;
-    return port.target < plan.bufferTable.size() &&
-           plan.bufferTable[port.target].kind == BufferKind::Input &&
-           plan.bufferTable[port.target].offset == index;
+    if (port.target >= plan.bufferTable.size())
+      return false;
+    const Buffer &buffer = plan.bufferTable[port.target];
+    const State *state = plan.stateOfInput(index);
+    return state ? state->buffer == port.target
+                 : buffer.kind == BufferKind::Input && buffer.offset == index;
+  }
+
+  bool checkStates() {
+    for (size_t i = 0; i < plan.stateTable.size(); ++i) {
+      const State &state = plan.stateTable[i];
+      if (!checkState(state, i))
+        return fail("state", i, "is malformed");
+      for (size_t j = 0; j < i; ++j)
+        if (plan.stateTable[j].input == state.input ||
+            plan.stateTable[j].output == state.output)
+          return fail("state", i, "shares its input or output");
+    }
+    return true;
+  }
+
+  bool checkState(const State &state, size_t index) const {
+    if (state.input >= plan.inputTable.size() ||
+        state.output >= plan.outputTable.size() ||
+        state.buffer >= plan.bufferTable.size() || state.capacity < 1)
+      return false;
+    const Buffer &buffer = plan.bufferTable[state.buffer];
+    const Port &before = plan.inputTable[state.input],
+               &after = plan.outputTable[state.output];
+    if (buffer.kind != BufferKind::State || buffer.offset != index ||
+        before.rank != after.rank || before.dtype != after.dtype ||
+        state.axis >= before.rank || before.target != state.buffer ||
+        plan.viewTable[after.target].buffer != state.buffer)
+      return false;
+    auto from = plan.run(before.shape, before.rank),
+         to = plan.run(after.shape, after.rank);
+    for (size_t d = 0; d < from.size(); ++d)
+      if (d != state.axis && from[d] != to[d])
+        return false;
+    // Its length is a symbol of its own.
+    return plan.exprTable[from[state.axis]].op == ExprOp::Symbol &&
+           known(to[state.axis], 0) && dtypeInfo(before.dtype).bits % 8 == 0;
   }
 
   bool checkOutput(const Port &port) const {
@@ -358,6 +403,20 @@ private:
   std::string why;
   std::vector<uint32_t> definedIn;
 };
+
+const State *Plan::stateOfInput(size_t index) const {
+  for (const State &state : stateTable)
+    if (state.input == index)
+      return &state;
+  return nullptr;
+}
+
+const State *Plan::stateOfOutput(size_t index) const {
+  for (const State &state : stateTable)
+    if (state.output == index)
+      return &state;
+  return nullptr;
+}
 
 unsigned arity(ExprOp op) {
   return op == ExprOp::Constant || op == ExprOp::Symbol ? 0 : 2;

@@ -42,6 +42,7 @@ public:
   std::span<const Launch> launches() const { return launchTable; }
   std::span<const Segment> segments() const { return segmentTable; }
   std::span<const Weight> weights() const { return weightTable; }
+  std::span<const State> states() const { return stateTable; }
 
   /// Where the symbols that the inputs define get their values (Sources.h).
   std::span<const SymbolSource> symbolSources() const { return sources; }
@@ -55,6 +56,11 @@ public:
   uint32_t segmentOf(ExprId id) const {
     return id == none ? 0 : exprTable[id].segment;
   }
+
+  /// The state that input `index` reads, or null.
+  const State *stateOfInput(size_t index) const;
+  /// The state that output `index` is, or null.
+  const State *stateOfOutput(size_t index) const;
 
   /// "batch * seq"; cut short where it is long.
   std::string text(ExprId id) const;
@@ -78,6 +84,7 @@ private:
   std::span<const Segment> segmentTable;
   std::span<const Weight> weightTable;
   std::vector<SymbolSource> sources;
+  std::span<const State> stateTable;
 };
 
 /// `a op b`, for an op with two operands; false when the result does not exist

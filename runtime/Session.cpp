@@ -133,11 +133,16 @@ Status Session::setOutput(size_t index, void *data, uint64_t capacity) {
 }
 
 Status Session::bind() {
-  if (Status status = bindSymbols(plan, inputs, symbols); !status.ok())
+  if (Status status = bindSymbols(plan, inputs, stateLength, symbols);
+      !status.ok())
     return status;
   frame.setSymbols(symbols, 0);
-  if (Status status = frame.prepareSizes(0); !status.ok())
+  Status sizes = frame.prepareSizes(0);
+  // Too long a state is outside its buffer; this is the better message.
+  if (Status status = checkRoom(); !status.ok())
     return status;
+  if (!sizes.ok())
+    return sizes;
   return checkDerivedDims(plan, inputs, frame.values());
 }
 
@@ -193,8 +198,93 @@ Status Session::placeOutputs(uint32_t segment) {
   return {};
 }
 
+int64_t Session::capacity() const {
+  int64_t least = INT64_MAX;
+  for (const State &state : plan.states())
+    least = std::min(least, state.capacity);
+  return least;
+}
+
+/// How long the states are after a run with the bound symbols.
+int64_t Session::newLength() const {
+  const State &state = plan.states()[0];
+  const Port &port = plan.outputs()[state.output];
+  return frame.values()[plan.run(port.shape, port.rank)[state.axis]];
+}
+
+Status Session::checkRoom() const {
+  if (plan.states().empty() || newLength() <= capacity())
+    return {};
+  return TN_ERROR("the context is full: it would be %lld long and has room for "
+                  "%lld; compile with a larger --max-context (%s)",
+                  static_cast<long long>(newLength()),
+                  static_cast<long long>(capacity()),
+                  describeSymbols(plan, symbols).c_str());
+}
+
+/// Gives the states their memory and what the caller brings for them. While
+/// they hold something, they must stay where they are.
+Status Session::placeStates() {
+  if (plan.states().empty())
+    return {};
+  std::vector<uint64_t> offsets = {0};
+  bool anyGiven = false;
+  for (const State &state : plan.states()) {
+    uint64_t end = 0;
+    if (__builtin_add_overflow(offsets.back(), frame.bufferBytes(state.buffer),
+                               &end) ||
+        end > UINT64_MAX - bufferAlignment)
+      return TN_ERROR("the states are too large (%s)",
+                      describeSymbols(plan, symbols).c_str());
+    offsets.push_back((end + bufferAlignment - 1) / bufferAlignment *
+                      bufferAlignment);
+    anyGiven |= inputs[state.input].set;
+  }
+  if (offsets != stateOffsets && stateLength != 0 && !anyGiven)
+    return TN_ERROR("the states hold %lld steps of other sizes; reset them "
+                    "first (%s)",
+                    static_cast<long long>(stateLength),
+                    describeSymbols(plan, symbols).c_str());
+  if (offsets != stateOffsets)
+    if (Status status = stateMemory.reserve(offsets.back()); !status.ok())
+      return status;
+  stateOffsets = std::move(offsets);
+  for (size_t i = 0; i < plan.states().size(); ++i) {
+    const State &state = plan.states()[i];
+    frame.setBase(state.buffer, stateMemory.data() + stateOffsets[i]);
+    if (!inputs[state.input].set)
+      continue;
+    if (Status status = fillState(state); !status.ok())
+      return status;
+  }
+  return {};
+}
+
+/// Copies the caller's input to its place.
+Status Session::fillState(const State &state) {
+  const Port &port = plan.inputs()[state.input];
+  std::span<const int64_t> shape = inputs[state.input].shape;
+  uint64_t outer = 1, inner = dtypeInfo(port.dtype).bits / 8;
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (d != state.axis)
+      (d < state.axis ? outer : inner) *= uint64_t(shape[d]);
+  uint64_t from = inner * uint64_t(shape[state.axis]), to = 0, all = 0;
+  if (__builtin_mul_overflow(inner, uint64_t(state.capacity), &to) ||
+      __builtin_mul_overflow(outer, to, &all) ||
+      all > frame.bufferBytes(state.buffer) || from > to)
+    return TN_ERROR("damaged plan: %s does not fit its state",
+                    describeInput(plan, state.input).c_str());
+  const char *data = static_cast<const char *>(inputs[state.input].data);
+  char *memory = stateMemory.data() + stateOffsets[&state - &plan.states()[0]];
+  for (uint64_t i = 0; from != 0 && i < outer; ++i)
+    std::memcpy(memory + i * to, data + i * from, from);
+  return {};
+}
+
 Status Session::run() {
   if (Status status = bind(); !status.ok())
+    return status;
+  if (Status status = placeStates(); !status.ok())
     return status;
   for (uint32_t i = 0; i < plan.buffers().size(); ++i) {
     const Buffer &buffer = plan.buffers()[i];
@@ -227,6 +317,8 @@ Status Session::run() {
   for (size_t i = 0; i < results.size(); ++i)
     if (Status status = finishOutput(i); !status.ok())
       return status;
+  if (!plan.states().empty())
+    stateLength = newLength();
   return {};
 }
 
@@ -337,6 +429,10 @@ Status Session::finishOutput(size_t index) {
     return TN_ERROR("%s: its size is out of range",
                     describeOutput(plan, index).c_str());
   slot.value.bytes = (count * bits + 7) / 8;
+  if (!statesWanted && plan.stateOfOutput(index)) {
+    slot.value.data = nullptr;
+    return {};
+  }
   const Buffer &buffer = plan.buffers()[plan.views()[port.target].buffer];
   bool contiguous = isContiguous(*view, port.rank);
   if (buffer.kind == BufferKind::Output && buffer.offset == index) {

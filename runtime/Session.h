@@ -54,6 +54,21 @@ public:
   /// the session's own memory, the default.
   Status setOutput(size_t index, void *data, uint64_t capacity);
 
+  //===- State
+  //--------------------------------------------------------------===//
+  // Where the plan has states, the inputs and outputs that are one memory need
+  // not be given or taken: what a run leaves is what the next one finds.
+
+  /// How long the states are: what runs have appended since the last reset().
+  int64_t length() const { return stateLength; }
+  /// How long they may become; INT64_MAX without states.
+  int64_t capacity() const;
+  /// Empties the states.
+  void reset() { stateLength = 0; }
+  /// Whether outputs that are states are copied out after each run (the
+  /// default) or have no data.
+  void copyStates(bool wanted) { statesWanted = wanted; }
+
   /// Binds the symbols to the inputs' shapes; run() does so too.
   Status bind();
   /// Peak memory for the bound shapes, or nothing when data define it.
@@ -97,6 +112,10 @@ private:
   void launch(size_t index, unsigned thread);
   Status bindFromData(size_t index);
   Status finishOutput(size_t index);
+  int64_t newLength() const;
+  Status checkRoom() const;
+  Status placeStates();
+  Status fillState(const State &state);
 
   const Model &theModel;
   const Plan &plan;
@@ -106,7 +125,11 @@ private:
   std::vector<OutputSlot> results;
   std::vector<int64_t> symbols;
   Faults faults;
-  uint32_t current = 0; ///< the segment that the team walks
+  int64_t stateLength = 0;
+  bool statesWanted = true;
+  Arena stateMemory;
+  std::vector<uint64_t> stateOffsets; ///< and the end, as last placed
+  uint32_t current = 0;               ///< the segment that the team walks
   bool profiling = false;
   int64_t began = 0;
   std::vector<LaunchTime> times; ///< launch-major

@@ -85,7 +85,13 @@ std::vector<SymbolSource> symbolSources(const Plan &plan) {
   std::vector<SymbolSource> sources;
   std::vector<bool> known(plan.symbols().size());
   std::vector<SymbolSource> formulas; // symbol is the expression's number
-  for (uint32_t i = 0; i < plan.inputs().size(); ++i) {
+  // States last: they need not be given, and then tell their length alone.
+  std::vector<uint32_t> order;
+  for (bool states : {false, true})
+    for (uint32_t i = 0; i < plan.inputs().size(); ++i)
+      if ((plan.stateOfInput(i) != nullptr) == states)
+        order.push_back(i);
+  for (uint32_t i : order) {
     const Port &port = plan.inputs()[i];
     for (uint32_t d = 0; d < port.rank; ++d) {
       ExprId id = plan.run(port.shape, port.rank)[d];

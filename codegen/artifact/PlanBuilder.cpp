@@ -103,6 +103,7 @@ std::vector<uint8_t> PlanBuilder::finish() const {
   store(head.launches, launches);
   store(head.segments, segments);
   store(head.weights, weights);
+  store(head.states, states);
   head.totalBytes = out.size();
   std::memcpy(out.data(), &head, sizeof(head));
   sealPlan(out);

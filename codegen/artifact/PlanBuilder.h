@@ -47,6 +47,7 @@ public:
   std::vector<rt::Launch> launches;
   std::vector<rt::Segment> segments;
   std::vector<rt::Weight> weights;
+  std::vector<rt::State> states;
   /// Sizes, checksum of the weights, formulas. Tables, magic, sizes and the
   /// plan's own checksum are filled in by finish().
   rt::PlanHeader header = {};

@@ -160,9 +160,20 @@ private:
       case kernel::BufferKind::Output:
         outputBuffers[buffer.index] = number;
         break;
+      case kernel::BufferKind::State:
+        writeState(program.states[buffer.index], number);
+        out.offset = builder.states.size() - 1;
+        break;
       }
       builder.buffers.push_back(out);
     }
+  }
+
+  void writeState(const kernel::State &state, uint32_t buffer) {
+    inputBuffers[state.input] = outputBuffers[state.output] = buffer;
+    stateOfOutput[state.output] = &state;
+    builder.states.push_back({state.input, state.output, buffer,
+                              uint32_t(state.axis), state.capacity});
   }
 
   std::vector<uint64_t> offsets() {
@@ -216,7 +227,10 @@ private:
     for (const auto &[i, output] : llvm::enumerate(program.outputs)) {
       rt::Port out = port(output);
       uint32_t buffer = portBuffer(outputBuffers, i, rt::BufferKind::Output);
-      out.target = view(kernel::Program::contiguous(buffer, output.type));
+      const kernel::State *state = stateOfOutput.lookup(i);
+      out.target =
+          view(state ? kernel::Program::window(buffer, output.type, *state)
+                     : kernel::Program::contiguous(buffer, output.type));
       builder.outputs.push_back(out);
     }
   }
@@ -285,6 +299,7 @@ private:
       uint32_t>
       views;
   std::vector<uint32_t> inputBuffers, outputBuffers;
+  llvm::DenseMap<unsigned, const kernel::State *> stateOfOutput;
 };
 
 } // namespace

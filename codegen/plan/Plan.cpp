@@ -193,7 +193,8 @@ std::string humanBytes(uint64_t bytes) {
 void Planner::sumUp() {
   Dim ports = 0;
   for (const Buffer &buffer : p.buffers)
-    if (buffer.kind == BufferKind::Input || buffer.kind == BufferKind::Output)
+    if (buffer.kind == BufferKind::Input ||
+        buffer.kind == BufferKind::Output || buffer.kind == BufferKind::State)
       ports = ports + buffer.bytes;
   p.peakBytes = Dim(int64_t(p.weightBytes())) + ports + p.arenaBytes;
   std::string text = "weights " + humanBytes(p.weightBytes());

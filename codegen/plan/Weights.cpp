@@ -57,13 +57,35 @@ llvm::Error storeComputed(const ir::Constant &value, Write write) {
   return llvm::Error::success();
 }
 
+/// Two rows to a byte.
+llvm::Error storeCodes(llvm::ArrayRef<uint8_t> elements,
+                       const Weight::Matrix &m, Write write) {
+  constexpr int64_t columns = tn::panel_columns;
+  std::vector<uint8_t> panel(llvm::divideCeil(m.k, 2) * columns);
+  for (int64_t first = 0; first < m.n; first += columns) {
+    std::fill(panel.begin(), panel.end(), 0);
+    for (int64_t j = 0; j < std::min(columns, m.n - first); ++j)
+      for (int64_t i = 0; i < m.k; ++i) {
+        uint64_t index =
+            m.offset + i * m.rowStride + (first + j) * m.columnStride;
+        unsigned code = elements[index / 2] >> (index % 2 * 4) & 15;
+        panel[i / 2 * columns + j] |= code << (i % 2 * 4);
+      }
+    if (llvm::Error error = write(panel))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
 } // namespace
 
 llvm::Error storeWeight(const Weight &weight, Write write) {
   const ir::Constant &value = *weight.value;
   bool dense = value.form() == ir::Constant::Form::Dense;
-  if (weight.layout != kernel::WeightLayout::Panels16)
+  if (weight.layout == kernel::WeightLayout::RowMajor)
     return dense ? write(value.bytes()) : storeComputed(value, write);
+  if (weight.layout == kernel::WeightLayout::Panels16U4)
+    return storeCodes(value.materialize(), weight.matrix, write);
   auto *elements = reinterpret_cast<const float *>(value.bytes().data());
   ir::WeightMemory expanded;
   if (!dense || reinterpret_cast<uintptr_t>(elements) % alignof(float) != 0) {

@@ -56,6 +56,14 @@ void addBound(Config &config, llvm::StringRef name, int64_t bound) {
              bound < 0 ? "tn::dynamic" : std::to_string(bound));
 }
 
+/// Few queries, many, or whatever the run brings.
+llvm::StringRef kernelFor(Dim queries) {
+  std::optional<int64_t> number = queries.constant();
+  if (!number)
+    return "attention_any_f32";
+  return *number <= decodeQueries ? "attention_decode_f32" : "attention_f32";
+}
+
 llvm::Error selectAttention(Lowering &lowering, const ir::Op &op) {
   const auto &attrs = op.attrs<ir::AttentionAttrs>();
   const ir::Value *q = op.operand(0), *k = op.operand(1), *v = op.operand(2),
@@ -81,8 +89,8 @@ llvm::Error selectAttention(Lowering &lowering, const ir::Op &op) {
       return unsupportedType(op, mask->element(), "f32 and bool masks");
     maskKind = mask->element() == ElementType::Bool ? "tn::Mask::boolean"
                                                     : "tn::Mask::additive";
-    spec.operands.push_back(lowering.broadcast(
-        lowering.view(mask), {batch, heads, queries, keys}));
+    spec.operands.push_back(
+        lowering.broadcast(lowering.view(mask), {batch, heads, queries, keys}));
   }
   spec.config.integer("D", *d).integer("Dv", *dv).number("scale", attrs.scale);
   spec.config.number("softcap", attrs.softcap)
@@ -93,13 +101,10 @@ llvm::Error selectAttention(Lowering &lowering, const ir::Op &op) {
   spec.config.flag("alibi", false)
       .raw("tn::MaskedRow", "masked_row", maskedRowName(attrs.maskedRow));
   spec.params = seen.params;
-  spec.kernel = "attention_f32";
-  std::optional<int64_t> few = queries.constant();
-  if (few && *few <= decodeQueries) {
-    spec.kernel = "attention_decode_f32";
-    spec.scratchBytes = batch * heads * queries * Dim::ceilDiv(keys, 256) *
-                        Dim(4 * (*dv + 2));
-  }
+  spec.kernel = kernelFor(queries);
+  if (spec.kernel != "attention_f32")
+    spec.scratchBytes = batch * heads * Dim::min(queries, decodeQueries) *
+                        Dim::ceilDiv(keys, 256) * Dim(4 * (*dv + 2));
   spec.flops = batch * heads * queries * keys * Dim(2 * (*d + *dv));
   spec.results = {lowering.result(op.result(), Strides::InnerContiguous)};
   lowering.launch(op, std::move(spec));

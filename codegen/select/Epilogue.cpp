@@ -55,7 +55,8 @@ Epilogue makeEpilogue(const Lowering &lowering, const ir::Op &op,
 }
 
 bool canFuse(const Epilogue &epilogue, ElementType element) {
-  if (epilogue.operands.size() > maxOperands || unsupportedElement(epilogue.functor))
+  if (epilogue.operands.size() > maxOperands ||
+      unsupportedElement(epilogue.functor))
     return false;
   if (element == ElementType::F32 && !isVectorizable(epilogue.functor))
     return false;

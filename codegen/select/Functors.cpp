@@ -142,8 +142,8 @@ ir::ConstantRef literalOf(const Lowering &lowering, const View &view) {
     return value;
   std::optional<double> splat = value->splatValue();
   // Integers past 2^53 would lose bits on the way through a double.
-  if (!splat || (!ir::isFloat(value->element()) &&
-                 (*splat > 9e15 || *splat < -9e15)))
+  if (!splat ||
+      (!ir::isFloat(value->element()) && (*splat > 9e15 || *splat < -9e15)))
     return nullptr;
   return ir::Constant::scalar(value->element(), *splat);
 }

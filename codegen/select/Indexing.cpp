@@ -69,8 +69,8 @@ llvm::Expected<int64_t> depthOf(const ir::Op &op) {
 }
 
 llvm::Error selectGatherNd(Lowering &lowering, const ir::Op &op) {
-  llvm::Expected<LaunchSpec> spec = startSpec(
-      lowering, op, "gather_nd", movedAs(op.operand(0)->element()));
+  llvm::Expected<LaunchSpec> spec =
+      startSpec(lowering, op, "gather_nd", movedAs(op.operand(0)->element()));
   if (!spec)
     return spec.takeError();
   llvm::Expected<int64_t> depth = depthOf(op);
@@ -119,9 +119,8 @@ llvm::Error selectScatterElements(Lowering &lowering, const ir::Op &op) {
 }
 
 llvm::Error selectScatterNd(Lowering &lowering, const ir::Op &op) {
-  llvm::Expected<LaunchSpec> spec =
-      startScatter(lowering, op, "scatter_nd",
-                   op.attrs<ir::ScatterNdAttrs>().reduction);
+  llvm::Expected<LaunchSpec> spec = startScatter(
+      lowering, op, "scatter_nd", op.attrs<ir::ScatterNdAttrs>().reduction);
   if (!spec)
     return spec.takeError();
   llvm::Expected<int64_t> depth = depthOf(op);

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/select/Lowering.h"
 #include "codegen/Codegen.h"
+#include "codegen/select/Quantised.h"
+#include "codegen/select/States.h"
 #include "ir/support/Diag.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -104,8 +106,8 @@ bool satisfies(const View &view, Strides strides) {
 }
 
 Lowering::Lowering(const ir::Module &module, const ir::Func &func,
-                   const TargetOptions &)
-    : module(module), func(func) {
+                   const TargetOptions &options)
+    : module(module), func(func), maxContext(options.maxContext) {
   for (auto add :
        {addContractions, addAttention, addNorms, addLoops, addViews,
         addMovement, addIndexing, addReductions, addWindows, addShapes})
@@ -116,16 +118,31 @@ Lowering::Lowering(const ir::Module &module, const ir::Func &func,
 // The whole function
 //===----------------------------------------------------------------------===//
 
-void Lowering::prepare() {
+llvm::Error Lowering::prepare() {
   program.name = func.name;
-  llvm::StringSet<> fromInputs;
+  if (maxContext > 0) {
+    llvm::Expected<std::vector<kernel::State>> states =
+        findStates(func, maxContext);
+    if (!states)
+      return states.takeError();
+    program.states = std::move(*states);
+  }
+  llvm::DenseMap<unsigned, unsigned> stateOfInput;
+  for (const auto &[i, state] : llvm::enumerate(program.states)) {
+    stateOfInput[state.input] = i;
+    stateOfOutput[state.output] = i;
+  }
   for (unsigned i = 0; i < func.body.numArguments(); ++i) {
     const ir::Value *argument = func.body.argument(i);
     program.inputs.push_back({func.inputs[i].name, argument->type});
-    unsigned buffer = addBuffer(
-        BufferKind::Input, i,
-        byteCount(argument->element(), numElements(argument->shape())));
-    define(argument, kernel::Program::contiguous(buffer, argument->type));
+    if (auto state = stateOfInput.find(i); state != stateOfInput.end())
+      define(argument, stateView(state->second, argument->type));
+    else
+      define(argument, kernel::Program::contiguous(
+                           addBuffer(BufferKind::Input, i,
+                                     byteCount(argument->element(),
+                                               numElements(argument->shape()))),
+                           argument->type));
   }
   known = symbolsOfInputs(func);
   for (const ir::Module::Symbol &symbol : module.symbols)
@@ -136,11 +153,23 @@ void Lowering::prepare() {
     const ir::TensorType &type = end->operand(i)->type;
     program.outputs.push_back({func.outputs[i].name, type});
     outputBuffers.push_back(
-        addBuffer(BufferKind::Output, i,
-                  byteCount(type.element, numElements(type.shape))));
+        stateOfOutput.count(i)
+            ? kernel::none
+            : addBuffer(BufferKind::Output, i,
+                        byteCount(type.element, numElements(type.shape))));
   }
+  for (const ir::Op &op : func.body)
+    if (std::optional<QuantisedMatrix> matrix = quantisedMatrix(op))
+      absorbed.insert(matrix->steps.begin(), matrix->steps.end());
   startSegment();
+  for (const auto &[i, state] : llvm::enumerate(program.states))
+    if (const ir::Op *pad = padOf(func, state)) {
+      // The room behind the past is there already.
+      define(pad->result(), stateView(i, pad->result()->type));
+      absorbed.insert(pad);
+    }
   collectWishes();
+  return llvm::Error::success();
 }
 
 namespace {
@@ -161,6 +190,8 @@ llvm::Error checkElements(const ir::Op &op) {
 } // namespace
 
 llvm::Error Lowering::selectOp(const ir::Op &op) {
+  if (absorbed.contains(&op))
+    return llvm::Error::success();
   if (llvm::Error error = checkElements(op))
     return error;
   if (op.kind() == ir::OpKind::Return)
@@ -171,7 +202,8 @@ llvm::Error Lowering::selectOp(const ir::Op &op) {
 }
 
 llvm::Expected<kernel::Program> Lowering::run() {
-  prepare();
+  if (llvm::Error error = prepare())
+    return joinErrors(std::move(errors), std::move(error));
   for (const ir::Op &op : func.body) {
     llvm::Error error = selectOp(op);
     if (!error)
@@ -207,103 +239,6 @@ llvm::Error Lowering::lowerReturn(const ir::Op &op) {
       copy(op, view(op.operand(i)), to);
   }
   return llvm::Error::success();
-}
-
-//===----------------------------------------------------------------------===//
-// Wishes: writing a value where it is wanted in the end
-//===----------------------------------------------------------------------===//
-
-void Lowering::collectWishes() {
-  const ir::Op *end = func.body.terminator();
-  for (unsigned i = 0; i < end->numOperands(); ++i)
-    wish(end->operand(i), {nullptr, i});
-  for (const ir::Op &op : func.body)
-    if (op.kind() == ir::OpKind::Concat)
-      for (unsigned i = 0; i < op.numOperands(); ++i)
-        wish(op.operand(i), {&op, i});
-}
-
-/// Hands a wish on through reshapes and transposes to the value that is really
-/// computed.
-void Lowering::wish(const ir::Value *value, Wish wish) {
-  while (value && value->def() && wishes.try_emplace(value, wish).second) {
-    ir::OpKind kind = value->def()->kind();
-    if (kind != ir::OpKind::Reshape && kind != ir::OpKind::Transpose)
-      return;
-    value = value->def()->operand(0);
-    wish.concat = nullptr;
-    wish.number = kernel::none; // means: where the user's result should be
-  }
-}
-
-View Lowering::outputView(unsigned number) {
-  return kernel::Program::contiguous(outputBuffers[number],
-                                     program.outputs[number].type);
-}
-
-View Lowering::concatWhole(const ir::Op &concat) {
-  auto found = concats.find(&concat);
-  if (found != concats.end())
-    return found->second;
-  const ir::Value *value = concat.result();
-  std::optional<View> place = granted(value);
-  View whole = place ? *place : temporary(value->element(), value->shape());
-  concats[&concat] = whole;
-  return whole;
-}
-
-View Lowering::concatPart(const ir::Op &concat, unsigned number) {
-  View part = concatWhole(concat);
-  int64_t axis = concat.attrs<ir::AxisAttrs>().axis;
-  for (unsigned i = 0; i < number; ++i)
-    part.offset =
-        part.offset + concat.operand(i)->shape()[axis] * part.strides[axis];
-  part.shape[axis] = concat.operand(number)->shape()[axis];
-  return part;
-}
-
-std::optional<View> Lowering::granted(const ir::Value *value) {
-  auto found = wishes.find(value);
-  if (found == wishes.end())
-    return std::nullopt;
-  Wish wish = found->second;
-  if (wish.concat) {
-    if (!isKnown(wish.concat->result()->shape()))
-      return std::nullopt;
-    return concatPart(*wish.concat, wish.number);
-  }
-  if (wish.number != kernel::none) {
-    if (!isKnown(program.outputs[wish.number].type.shape))
-      return std::nullopt;
-    return outputView(wish.number);
-  }
-  // Wanted by the reshape or transpose that uses it.
-  for (const ir::Use &use : value->uses()) {
-    const ir::Op *user = use.op;
-    bool movable = user->kind() == ir::OpKind::Reshape ||
-                   user->kind() == ir::OpKind::Transpose;
-    if (!movable || !wishes.count(user->result()))
-      continue;
-    std::optional<View> place = granted(user->result());
-    if (!place)
-      return std::nullopt;
-    if (user->kind() == ir::OpKind::Reshape)
-      return reshapeView(*place, value->shape());
-    llvm::ArrayRef<int64_t> perm = user->attrs<ir::TransposeAttrs>().perm;
-    llvm::SmallVector<int64_t> inverse(perm.size());
-    for (const auto &[i, from] : llvm::enumerate(perm))
-      inverse[from] = i;
-    return transposeView(*place, inverse);
-  }
-  return std::nullopt;
-}
-
-bool Lowering::isKnown(ir::ShapeRef shape) const {
-  bool all = true;
-  for (Dim dim : shape)
-    dim.collectSymbols(
-        [&](llvm::StringRef name) { all &= known.contains(name); });
-  return all;
 }
 
 //===----------------------------------------------------------------------===//
@@ -395,14 +330,22 @@ std::optional<View> Lowering::denseConstant(const View &view) {
 }
 
 View Lowering::packed(const View &view, const kernel::Weight::Matrix &matrix) {
+  return packed(constantOf(view), kernel::WeightLayout::Panels16, matrix);
+}
+
+View Lowering::packed(ir::ConstantRef value, kernel::WeightLayout layout,
+                      const kernel::Weight::Matrix &matrix) {
   kernel::Weight stored;
-  stored.value = constantOf(view);
-  stored.layout = kernel::WeightLayout::Panels16;
+  stored.value = std::move(value);
+  stored.layout = layout;
   stored.matrix = matrix;
-  int64_t floats = matrix.batch * matrix.k * ((matrix.n + 15) / 16 * 16);
-  stored.bytes = floats * 4;
-  return kernel::Program::contiguous(addWeight(std::move(stored)),
-                                     {ir::ElementType::F32, {Dim(floats)}});
+  bool codes = layout == kernel::WeightLayout::Panels16U4;
+  int64_t rows = codes ? (matrix.k + 1) / 2 : matrix.k;
+  int64_t elements = matrix.batch * rows * ((matrix.n + 15) / 16 * 16);
+  stored.bytes = codes ? elements : elements * 4;
+  return kernel::Program::contiguous(
+      addWeight(std::move(stored)),
+      {codes ? ir::ElementType::U8 : ir::ElementType::F32, {Dim(elements)}});
 }
 
 unsigned Lowering::addWeight(kernel::Weight weight) {

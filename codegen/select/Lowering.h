@@ -13,6 +13,7 @@
 #include "ir/OpDef.h"
 #include "ir/kernel/Program.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include <array>
@@ -49,8 +50,7 @@ public:
   /// `using name = type`, for element types.
   Config &type(llvm::StringRef name, ir::ElementType element);
   /// `using name = tn::types<...>`.
-  Config &types(llvm::StringRef name,
-                llvm::ArrayRef<ir::ElementType> elements);
+  Config &types(llvm::StringRef name, llvm::ArrayRef<ir::ElementType> elements);
   /// A C++ int: a rank, an axis.
   Config &rank(llvm::StringRef name, int64_t value);
   /// An array of int64_t.
@@ -88,7 +88,8 @@ public:
            const TargetOptions &options);
   llvm::Expected<kernel::Program> run();
 
-  //===--- Operands --------------------------------------------------------===//
+  //===--- Operands
+  //--------------------------------------------------------===//
 
   /// Where \p value lives.
   View view(const ir::Value *value) const;
@@ -105,8 +106,12 @@ public:
   ir::ConstantRef constantOf(const View &view) const;
   /// Matrices of the constant that \p view looks at, packed for the f32 GEMM.
   View packed(const View &view, const kernel::Weight::Matrix &matrix);
+  /// The same of a whole constant, in one of the panels' layouts.
+  View packed(ir::ConstantRef value, kernel::WeightLayout layout,
+              const kernel::Weight::Matrix &matrix);
 
-  //===--- Results ---------------------------------------------------------===//
+  //===--- Results
+  //---------------------------------------------------------===//
 
   /// Decides where \p value will live and remembers it: in the output or the
   /// concatenation that wants it if the strides there will do, else in a buffer
@@ -126,7 +131,8 @@ public:
   /// The buffer of a weight as it is.
   View weight(ir::ConstantRef value);
 
-  //===--- Launches --------------------------------------------------------===//
+  //===--- Launches
+  //--------------------------------------------------------===//
 
   void launch(const ir::Op &op, LaunchSpec spec);
   /// Writes expressions to a contiguous i64 view.
@@ -145,11 +151,12 @@ private:
     const ir::Op *concat = nullptr;
     unsigned number = 0;
   };
-  void prepare();
+  llvm::Error prepare();
   void collectWishes();
   void wish(const ir::Value *value, Wish wish);
   std::optional<View> granted(const ir::Value *value);
   bool isKnown(ir::ShapeRef shape) const;
+  View stateView(unsigned number, const ir::TensorType &type);
   View outputView(unsigned number);
   llvm::Error selectOp(const ir::Op &op);
   llvm::Error lowerReturn(const ir::Op &op);
@@ -159,15 +166,20 @@ private:
   std::optional<View> denseConstant(const View &view);
   void startSegment();
 
+  const int64_t maxContext;
   kernel::Program program;
   SelectTable table{};
   llvm::Error errors = llvm::Error::success(); ///< of copies, found on the way
   llvm::DenseMap<const ir::Value *, View> views;
   llvm::DenseMap<const ir::Value *, Wish> wishes;
+  /// Ops that the kernel of a later op does, and that nothing else uses.
+  llvm::DenseSet<const ir::Op *> absorbed;
   llvm::DenseMap<const ir::Op *, View> concats; ///< buffers of their results
   std::vector<unsigned> outputBuffers;
+  llvm::DenseMap<unsigned, unsigned> stateOfOutput, stateBuffers;
   llvm::StringMap<unsigned> unitByText;
-  std::map<std::pair<const ir::Constant *, std::string>, unsigned> weightBuffers;
+  std::map<std::pair<const ir::Constant *, std::string>, unsigned>
+      weightBuffers;
   llvm::StringSet<> known; ///< symbols with values in the current segment
 };
 

@@ -7,6 +7,7 @@
 #include "codegen/emit/CppText.h"
 #include "codegen/select/Epilogue.h"
 #include "codegen/select/Loop.h"
+#include "codegen/select/Quantised.h"
 
 namespace tenon::codegen {
 
@@ -115,9 +116,36 @@ LaunchSpec chooseKernel(Lowering &lowering, const ir::Op &op, Product &p,
   return spec;
 }
 
+/// The product with a matrix of codes.
+LaunchSpec quantisedProduct(Lowering &lowering, const ir::Op &op, Product &p,
+                            const QuantisedMatrix &matrix,
+                            const Epilogue &epilogue) {
+  LaunchSpec spec;
+  spec.kernel = "gemm_q4_f32";
+  spec.config.integer("N", matrix.n)
+      .integer("K", matrix.k)
+      .integer("block", matrix.block)
+      .flag("zeros", matrix.zeros != nullptr)
+      .number("zero", matrix.zero)
+      .rank("rank", p.c.rank())
+      .types("Operands", epilogue.elements);
+  spec.operands = {
+      lowering.fit(op, toBatch(lowering, p.a, p), Strides::InnerContiguous),
+      lowering.packed(matrix.codes, kernel::WeightLayout::Panels16U4,
+                      matrix.codeMatrix()),
+      lowering.packed(matrix.scales, kernel::WeightLayout::Panels16,
+                      matrix.blockMatrix())};
+  if (matrix.zeros)
+    spec.operands.push_back(lowering.packed(
+        matrix.zeros, kernel::WeightLayout::Panels16, matrix.blockMatrix()));
+  return spec;
+}
+
 void launchProduct(Lowering &lowering, const ir::Op &op, Product &p,
                    const Epilogue &epilogue) {
-  LaunchSpec spec = chooseKernel(lowering, op, p, epilogue);
+  std::optional<QuantisedMatrix> codes = quantisedMatrix(op);
+  LaunchSpec spec = codes ? quantisedProduct(lowering, op, p, *codes, epilogue)
+                          : chooseKernel(lowering, op, p, epilogue);
   unsigned first = spec.operands.size();
   llvm::append_range(spec.operands, epilogue.operands);
   for (unsigned i : epilogue.overlays)
@@ -136,7 +164,8 @@ llvm::Error selectMatMul(Lowering &lowering, const ir::Op &op) {
   Promotion promote{op.operand(0)->rank() == 1, op.operand(1)->rank() == 1};
   Product p;
   p.a = lowering.view(op.operand(0));
-  p.b = lowering.view(op.operand(1));
+  if (!quantisedMatrix(op))
+    p.b = lowering.view(op.operand(1));
   if (promote.row)
     p.a = insertDim(p.a, 0);
   if (promote.column)

@@ -27,8 +27,7 @@ View rowsOf(Lowering &lowering, const ir::Op &op, const ir::Value *value,
   View row = view;
   row.shape.erase(row.shape.begin(), row.shape.begin() + axis);
   row.strides.erase(row.strides.begin(), row.strides.begin() + axis);
-  return isContiguous(row) ? view
-                           : lowering.fit(op, view, Strides::Contiguous);
+  return isContiguous(row) ? view : lowering.fit(op, view, Strides::Contiguous);
 }
 
 llvm::Error selectNorm(Lowering &lowering, const ir::Op &op) {
@@ -75,7 +74,8 @@ llvm::Error selectSoftmax(Lowering &lowering, const ir::Op &op) {
       perm.push_back(i);
   perm.push_back(axis);
   LaunchSpec spec;
-  spec.kernel = op.kind() == OpKind::Softmax ? "softmax_f32" : "log_softmax_f32";
+  spec.kernel =
+      op.kind() == OpKind::Softmax ? "softmax_f32" : "log_softmax_f32";
   spec.operands = {transposeView(lowering.view(x), perm)};
   View y = lowering.result(op.result(), Strides::Any);
   spec.results = {transposeView(y, perm)};

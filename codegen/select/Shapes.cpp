@@ -25,9 +25,9 @@ llvm::Error selectDims(Lowering &lowering, const ir::Op &op) {
 }
 
 llvm::Error selectBindDims(Lowering &lowering, const ir::Op &op) {
-  lowering.bindSymbols(
-      op, lowering.operand(op, op.operand(0), Strides::Contiguous),
-      op.attrs<ir::BindDimsAttrs>().symbols);
+  lowering.bindSymbols(op,
+                       lowering.operand(op, op.operand(0), Strides::Contiguous),
+                       op.attrs<ir::BindDimsAttrs>().symbols);
   return llvm::Error::success();
 }
 

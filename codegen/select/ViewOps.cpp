@@ -39,9 +39,9 @@ llvm::Error selectBroadcast(Lowering &lowering, const ir::Op &op) {
 
 llvm::Error selectSlice(Lowering &lowering, const ir::Op &op) {
   const auto &attrs = op.attrs<ir::SliceAttrs>();
-  lowering.define(op.result(), sliceView(lowering.view(op.operand(0)),
-                                         attrs.starts, attrs.sizes,
-                                         attrs.steps));
+  lowering.define(op.result(),
+                  sliceView(lowering.view(op.operand(0)), attrs.starts,
+                            attrs.sizes, attrs.steps));
   return llvm::Error::success();
 }
 

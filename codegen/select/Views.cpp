@@ -117,8 +117,8 @@ View broadcastView(const View &view, ir::ShapeRef shape,
     Dim from = view.shape[i], to = shape[lead + i], stride = view.strides[i];
     if (from.isConstant(1) && !to.isConstant(1))
       continue;
-    bool same = from == to || (from - Dim(2)).isAtLeast(0) ||
-                provedEqual(from, to);
+    bool same =
+        from == to || (from - Dim(2)).isAtLeast(0) || provedEqual(from, to);
     // 0 where `from` is 1; where it is 0 nothing is read.
     Dim isMany = Dim::min(Dim::max(from - Dim(1), 0), 1);
     result.strides[lead + i] = same ? stride : stride * isMany;
@@ -139,8 +139,7 @@ View insertDim(View view, unsigned i) {
   return view;
 }
 
-std::optional<View> mergeDims(const View &view, unsigned first,
-                              unsigned last) {
+std::optional<View> mergeDims(const View &view, unsigned first, unsigned last) {
   if (first == last)
     return insertDim(view, first);
   View part = view;

@@ -28,8 +28,8 @@ llvm::Error checkSpatial(const ir::Value *x) {
 /// broadcast together.
 bool isColumn(const View &view) {
   std::optional<View> merged = mergeDims(view, 2, view.rank());
-  return merged && (merged->strides[2].isConstant(0) ||
-                    merged->strides[2].isConstant(1));
+  return merged &&
+         (merged->strides[2].isConstant(0) || merged->strides[2].isConstant(1));
 }
 
 /// The views of the epilogue's operands in the result's shape; those with
@@ -83,13 +83,12 @@ void launchConv(Lowering &lowering, const ir::Op &op, const ConvSizes &sizes,
       .types("Operands", epilogue.elements);
   if (direct)
     spec.config.type("T", element);
-  spec.operands = {
-      lowering.view(op.operand(0)),
-      lowering.operand(op, op.operand(1), Strides::Contiguous)};
+  spec.operands = {lowering.view(op.operand(0)),
+                   lowering.operand(op, op.operand(1), Strides::Contiguous)};
   llvm::append_range(spec.operands, epilogue.operands);
   spec.functors.push_back(epilogue.functor);
   spec.results = {y};
-  Dim window = ir::numElements(ir::ShapeRef(op.operand(1)->shape())) ;
+  Dim window = ir::numElements(ir::ShapeRef(op.operand(1)->shape()));
   std::optional<Dim> perFilter =
       Dim::divideExactly(window, Dim(std::max<int64_t>(1, sizes.filters)));
   spec.flops = ir::numElements(y.shape) * perFilter.value_or(Dim(0)) * Dim(2);

@@ -35,6 +35,8 @@ parseCpuForms(llvm::StringRef list);
 struct TargetOptions {
   /// CPU forms to emit, best first; empty: the native one.
   std::vector<const CpuForm *> forms;
+  /// --max-context=N: caches become state with room for N; 0 leaves them.
+  int64_t maxContext = 0;
 };
 
 } // namespace tenon::codegen

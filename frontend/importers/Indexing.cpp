@@ -166,4 +166,39 @@ Value *importTopK(NodeView &node, Emitter &emit) {
   return op->result(0);
 }
 
+/// A cache with `update` written at write_indices[b] along one axis.
+Value *importTensorScatter(NodeView &node, Emitter &emit) {
+  Value *cache = node.input(0), *update = node.input(1),
+        *starts = node.input(2);
+  int64_t axis =
+      node.checkedAxis(node.intAttr("axis", -2), int64_t(cache->rank()));
+  StringRef mode = node.strAttr("mode", "linear");
+  if (emit.failed())
+    return nullptr;
+  if (mode != "linear" && mode != "circular")
+    return node.fail("attribute 'mode' is '{0}'; expected 'linear' or "
+                     "'circular'",
+                     mode);
+  if (axis == 0 || update->rank() != cache->rank())
+    return node.fail("'past_cache' is {0} and 'update' {1}; expected equal "
+                     "ranks, and an axis behind the batch",
+                     cache->type, update->type);
+  unsigned rank = cache->rank();
+  Value *rows = emit.iota(update->shape()[axis], rank, unsigned(axis));
+  if (starts) {
+    Shape perEntry(rank, Dim(1));
+    perEntry[0] = cache->shape()[0];
+    rows = emit.add(
+        rows, emit.reshape(emit.cast(starts, ElementType::I64), perEntry));
+  }
+  if (mode == "circular")
+    rows = emit.op(OpKind::Mod, {rows, emit.dimScalar(cache->shape()[axis])});
+  if (emit.failed())
+    return nullptr;
+  ScatterElementsAttrs attrs;
+  attrs.axis = axis;
+  return emit.op(OpKind::ScatterElements,
+                 {cache, emit.broadcast(rows, update->shape()), update}, attrs);
+}
+
 } // namespace tenon::frontend

@@ -253,6 +253,19 @@ Value *unpackBits(Emitter &emit, Value *bytes, int64_t bits) {
   return emit.reshape(emit.concat(parts, int64_t(single.size()) - 1), flat);
 }
 
+/// A constant of bytes as the 4-bit numbers that it holds; null for others.
+Value *asNibbles(Emitter &emit, Value *bytes, ArrayRef<int64_t> shape,
+                 int64_t bits) {
+  Op *op = bytes->def(OpKind::Const);
+  if (!op || bits != 4 || emit.failed())
+    return nullptr;
+  ConstantRef value = op->attrs<ConstAttrs>().value;
+  if (value->form() != Constant::Form::Dense)
+    return nullptr;
+  return emit.constant(Constant::dense(ElementType::U4, shape, value->bytes(),
+                                       value, value->name()));
+}
+
 } // namespace
 
 /// y = a (scale * (q - zero))^T with q[N, blocks, bytes], one scale and zero
@@ -263,9 +276,13 @@ Value *importMatMulNBits(NodeView &node, Emitter &emit) {
   int64_t k = node.requireInt("K"), n = node.requireInt("N");
   int64_t bits = node.intAttr("bits", 4), block = node.requireInt("block_size");
   node.ignoreAttr("accuracy_level"); // Only allows less precision.
-  node.ignoreAttr("weight_prepacked");
+  if (int64_t packed = node.intAttr("weight_prepacked", 0))
+    return node.fail("attribute 'weight_prepacked' is {0}: weights in a "
+                     "device's own layout are not supported",
+                     packed);
   if (node.hasInput(4))
-    return node.fail("the input 'g_idx' is not supported");
+    return node.fail("the input 'g_idx' is not supported: weights must be "
+                     "quantised in blocks of consecutive rows");
   if (emit.failed())
     return nullptr;
   if ((bits != 2 && bits != 4 && bits != 8) || block < 8 || block > 4096 ||
@@ -280,8 +297,10 @@ Value *importMatMulNBits(NodeView &node, Emitter &emit) {
     return node.fail("'B' is {0}; expected u8[{1}, {2}, {3}]", q->type, n,
                      blocks, bytes);
   ElementType type = a->element();
-  Value *weights = emit.cast(
-      unpackBits(emit, emit.reshape(q, {n, blocks, bytes}), bits), type);
+  Value *codes = asNibbles(emit, q, {n, blocks, block}, bits);
+  if (!codes)
+    codes = unpackBits(emit, emit.reshape(q, {n, blocks, bytes}), bits);
+  Value *weights = emit.cast(codes, type);
   Shape perBlock{n, blocks, Dim(1)};
   Value *zero = emit.scalar(type, double(int64_t(1) << (bits - 1)));
   if (zeros && isFloat(zeros->element())) {
@@ -298,6 +317,68 @@ Value *importMatMulNBits(NodeView &node, Emitter &emit) {
   weights = emit.transposeLast(emit.slice(weights, 1, 0, k));
   Value *y = emit.matmul(a, weights);
   return bias ? emit.add(y, bias) : y;
+}
+
+namespace {
+
+/// One value for each block of the last dimension, as one for each of \p size
+/// elements.
+Value *repeatBlocks(Emitter &emit, Value *x, int64_t block, Dim size) {
+  if (emit.failed())
+    return nullptr;
+  Shape split(x->shape()), repeated, merged(x->shape());
+  split.push_back(Dim(1));
+  repeated = split;
+  repeated.back() = Dim(block);
+  merged.back() = merged.back() * Dim(block);
+  Value *all =
+      emit.reshape(emit.broadcast(emit.reshape(x, split), repeated), merged);
+  return emit.slice(all, int64_t(merged.size()) - 1, Dim(0), size);
+}
+
+} // namespace
+
+/// Rows of codes are gathered first, then dequantised: an embedding.
+Value *importGatherBlockQuantized(NodeView &node, Emitter &emit) {
+  Value *data = node.input(0), *indices = node.input(1),
+        *scales = node.input(2), *zeros = node.input(3);
+  int64_t rank = data->rank(), block = node.intAttr("block_size", 128);
+  int64_t bits = node.intAttr("bits", 4);
+  int64_t gatherAxis = node.checkedAxis(node.intAttr("gather_axis", 0), rank);
+  int64_t axis = node.checkedAxis(node.intAttr("quantize_axis", 1), rank);
+  if (emit.failed())
+    return nullptr;
+  if (gatherAxis != 0 || axis != rank - 1 || rank < 2)
+    return node.fail("'data' is {0}, gathered along {1} and quantised along "
+                     "{2}; only the first and the last axis are supported",
+                     data->type, gatherAxis, axis);
+  if (data->element() != ElementType::U8 ||
+      (bits != 2 && bits != 4 && bits != 8) || block < 16 ||
+      (block & (block - 1)) != 0)
+    return node.fail("'data' is {0} with bits = {1} and block_size = {2}; only "
+                     "u8 that holds 2, 4 or 8 bits an element in blocks of a "
+                     "power of 2 from 16 is supported",
+                     data->type, bits, block);
+  ElementType type = scales->element();
+  auto rows = [&](Value *x) { return emit.gather(x, indices, 0); };
+  Value *codes = unpackBits(emit, rows(data), bits);
+  if (emit.failed())
+    return nullptr;
+  Dim size = codes->shape().back();
+  Value *zero = emit.scalar(ElementType::F32, double(int64_t(1) << (bits - 1)));
+  auto spreadOut = [&](Value *x) {
+    return repeatBlocks(emit, emit.cast(x, ElementType::F32), block, size);
+  };
+  if (zeros) {
+    Value *all = unpackBits(emit, rows(zeros), bits);
+    if (emit.failed())
+      return nullptr;
+    zero = spreadOut(emit.slice(all, int64_t(all->rank()) - 1, Dim(0),
+                                scales->shape().back()));
+  }
+  Value *y = emit.mul(emit.sub(emit.cast(codes, ElementType::F32), zero),
+                      spreadOut(rows(scales)));
+  return emit.cast(y, type);
 }
 
 } // namespace tenon::frontend

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/OpDef.h"
+#include "ir/kernel/Cursor.h"
 #include "ir/kernel/Program.h"
 #include "ir/support/Diag.h"
 #include "llvm/ADT/StringExtras.h"
@@ -15,120 +16,6 @@
 namespace tenon::kernel {
 
 namespace {
-
-/// A failure is remembered once and makes everything after it fail quietly, so
-/// that reading code stays straight; it is asked for after each line.
-class Cursor {
-public:
-  explicit Cursor(llvm::StringRef text) : rest(text) { skip(); }
-
-  bool failed() const { return !message.empty(); }
-  bool atEnd() const { return rest.empty(); }
-  void fail(const llvm::Twine &what) {
-    if (message.empty())
-      message = what.str();
-    rest = "";
-  }
-  bool eat(llvm::StringRef token) {
-    if (!rest.starts_with(token))
-      return false;
-    rest = rest.drop_front(token.size());
-    skip();
-    return true;
-  }
-  void expect(llvm::StringRef token) {
-    if (!eat(token))
-      fail("expected '" + token + "' before '" + rest.take_front(20) + "'");
-  }
-  llvm::StringRef word() {
-    llvm::StringRef word = rest.take_while([](char c) {
-      return llvm::isAlnum(c) || c == '_' || c == '-' || c == '.';
-    });
-    if (word.empty())
-      fail("expected a word before '" + rest.take_front(20) + "'");
-    rest = rest.drop_front(word.size());
-    skip();
-    return word;
-  }
-  int64_t integer() {
-    int64_t value = 0;
-    if (rest.consumeInteger(10, value))
-      fail("expected an integer before '" + rest.take_front(20) + "'");
-    skip();
-    return value;
-  }
-  std::string quoted() {
-    expect("\"");
-    std::string out;
-    while (!rest.empty() && rest.front() != '"') {
-      if (rest.front() == '\\' && rest.size() >= 3) {
-        unsigned byte = 0;
-        if (rest.substr(1, 2).getAsInteger(16, byte)) {
-          out += rest[1];
-          rest = rest.drop_front(2);
-          continue;
-        }
-        out += char(byte);
-        rest = rest.drop_front(3);
-        continue;
-      }
-      out += rest.front();
-      rest = rest.drop_front();
-    }
-    expect("\"");
-    return out;
-  }
-  /// Text up to one of \p stops outside of parentheses, brackets and quotes.
-  llvm::StringRef until(llvm::ArrayRef<llvm::StringRef> stops) {
-    int depth = 0;
-    bool quote = false;
-    for (size_t i = 0; i <= rest.size(); ++i) {
-      bool stop = llvm::any_of(stops, [&](llvm::StringRef s) {
-        return rest.substr(i).starts_with(s);
-      });
-      if (i == rest.size() || (depth == 0 && !quote && stop)) {
-        llvm::StringRef text = rest.take_front(i).trim();
-        rest = rest.drop_front(i);
-        skip();
-        return text;
-      }
-      char c = rest[i];
-      if (c == '"')
-        quote = !quote;
-      if (!quote)
-        depth += (c == '(' || c == '[') - (c == ')' || c == ']');
-    }
-    return "";
-  }
-  Dim dim(llvm::ArrayRef<llvm::StringRef> stops) {
-    llvm::StringRef text = until(stops);
-    std::optional<Dim> value = ir::parseDim(text);
-    if (!value)
-      fail("'" + text + "' is not an expression");
-    return value.value_or(Dim(0));
-  }
-  Dims dims() {
-    Dims list;
-    expect("[");
-    while (!failed() && !eat("]")) {
-      list.push_back(dim({",", "]"}));
-      eat(",");
-    }
-    return list;
-  }
-  ElementType element() {
-    llvm::StringRef name = word();
-    std::optional<ElementType> type = ir::parseElementType(name);
-    if (!type)
-      fail("'" + name + "' is not an element type");
-    return type.value_or(ElementType::F32);
-  }
-  std::string message;
-  llvm::StringRef rest;
-
-private:
-  void skip() { rest = rest.ltrim(" \t\r"); }
-};
 
 /// Reads `{alpha = 0.5, to = i64}` into the attributes of a scalar op.
 class AttrReader final : public ir::FieldVisitor {
@@ -288,8 +175,9 @@ void Parser::weight(Cursor &c) {
   llvm::SmallVector<int64_t> shape;
   for (Dim dim : c.dims())
     shape.push_back(dim.constant().value_or(0));
-  if (c.eat("panels16")) {
-    w.layout = WeightLayout::Panels16;
+  bool codes = c.eat("panels16-u4");
+  if (codes || c.eat("panels16")) {
+    w.layout = codes ? WeightLayout::Panels16U4 : WeightLayout::Panels16;
     Dims m = c.dims();
     if (m.size() != 7)
       return c.fail("expected 7 numbers");
@@ -330,6 +218,7 @@ void Parser::buffer(Cursor &c) {
                    .Case("weight", BufferKind::Weight)
                    .Case("input", BufferKind::Input)
                    .Case("output", BufferKind::Output)
+                   .Case("state", BufferKind::State)
                    .Default(std::nullopt);
   if (!found)
     return c.fail("'" + kind + "' is no kind of buffer");
@@ -450,7 +339,7 @@ void Parser::unit(Cursor &c) {
 View Parser::view(Cursor &c) {
   View v;
   c.expect("%");
-  for (llvm::StringRef prefix : {"b", "w", "in", "out"})
+  for (llvm::StringRef prefix : {"b", "w", "in", "out", "state"})
     if (c.eat(prefix))
       break;
   v.buffer = c.integer();
@@ -535,6 +424,17 @@ void Parser::line(Cursor &c) {
     port(c, p.inputs);
   } else if (keyword == "output") {
     port(c, p.outputs);
+  } else if (keyword == "state") {
+    State state;
+    c.expect("input");
+    state.input = c.integer();
+    c.expect("output");
+    state.output = c.integer();
+    c.expect("axis");
+    state.axis = c.integer();
+    c.expect("capacity");
+    state.capacity = c.integer();
+    p.states.push_back(state);
   } else if (keyword == "check") {
     check(c);
   } else if (keyword == "weight") {

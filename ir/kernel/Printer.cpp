@@ -1,4 +1,5 @@
-//===- Printer.cpp - writes .tnk -------------------------------------------===//
+//===- Printer.cpp - writes .tnk
+//-------------------------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -146,7 +147,7 @@ void Printer::weight(unsigned i) {
   os << " : " << ir::mnemonic(w.value->element());
   list(w.value->shape());
   os << ' ' << layoutName(w.layout);
-  if (w.layout == WeightLayout::Panels16) {
+  if (w.layout != WeightLayout::RowMajor) {
     const Weight::Matrix &m = w.matrix;
     list(llvm::ArrayRef<int64_t>{m.batch, m.k, m.n, m.offset, m.batchStride,
                                  m.rowStride, m.columnStride});
@@ -158,7 +159,8 @@ void Printer::weight(unsigned i) {
 
 void Printer::buffer(unsigned i) {
   const Buffer &b = p.buffers[i];
-  static const char *const names[] = {"arena", "weight", "input", "output"};
+  static const char *const names[] = {"arena", "weight", "input", "output",
+                                      "state"};
   os << "buffer " << i << " : " << names[unsigned(b.kind)] << ' ';
   if (b.kind == BufferKind::Arena)
     os << b.segment;
@@ -171,7 +173,7 @@ void Printer::buffer(unsigned i) {
 }
 
 void Printer::view(const View &v) {
-  static const char *const prefixes[] = {"%b", "%w", "%in", "%out"};
+  static const char *const prefixes[] = {"%b", "%w", "%in", "%out", "%state"};
   os << prefixes[unsigned(p.buffers[v.buffer].kind)] << v.buffer;
   if (!v.offset.isConstant(0))
     os << " + " << v.offset;
@@ -246,6 +248,9 @@ void Printer::header() {
   };
   ports("input", p.inputs);
   ports("output", p.outputs);
+  for (const State &s : p.states)
+    os << "state input " << s.input << " output " << s.output << " axis "
+       << s.axis << " capacity " << s.capacity << '\n';
   for (const ir::DimConstraint &c : p.checks) {
     os << "check " << c.a << " == " << c.b;
     location(c.loc);

@@ -12,7 +12,9 @@
 namespace tenon::kernel {
 
 llvm::StringRef layoutName(WeightLayout layout) {
-  return layout == WeightLayout::RowMajor ? "row-major" : "panels16";
+  static constexpr llvm::StringLiteral names[] = {"row-major", "panels16",
+                                                  "panels16-u4"};
+  return names[unsigned(layout)];
 }
 
 llvm::StringRef accessName(Access access) {
@@ -34,6 +36,15 @@ View Program::contiguous(unsigned buffer, const ir::TensorType &type) {
   view.element = type.element;
   view.shape.assign(type.shape.begin(), type.shape.end());
   view.strides = contiguousStrides(type.shape);
+  return view;
+}
+
+View Program::window(unsigned buffer, const ir::TensorType &type,
+                     const State &state) {
+  View view = contiguous(buffer, type);
+  Dims room = view.shape;
+  room[state.axis] = state.capacity;
+  view.strides = contiguousStrides(room);
   return view;
 }
 
@@ -96,8 +107,9 @@ void dropUnused(Program &program) {
   std::vector<Buffer> buffers;
   std::vector<Weight> weights;
   for (const auto &[i, buffer] : llvm::enumerate(program.buffers)) {
-    bool port =
-        buffer.kind == BufferKind::Input || buffer.kind == BufferKind::Output;
+    bool port = buffer.kind == BufferKind::Input ||
+                buffer.kind == BufferKind::Output ||
+                buffer.kind == BufferKind::State;
     if (number[i] == none && !port)
       continue;
     number[i] = buffers.size();
@@ -124,6 +136,8 @@ llvm::Error verifyBuffer(const Program &p, const Buffer &buffer) {
     limit = p.inputs.size();
   if (buffer.kind == BufferKind::Output)
     limit = p.outputs.size();
+  if (buffer.kind == BufferKind::State)
+    limit = p.states.size();
   if (buffer.index >= limit)
     return userError("refers to number {0} of {1}", buffer.index, limit);
   if (buffer.kind == BufferKind::Arena && buffer.segment >= p.segments.size())
@@ -157,6 +171,11 @@ llvm::Error verifyLaunch(const Program &p, const Launch &launch) {
 } // namespace
 
 llvm::Error verify(const Program &program) {
+  for (const State &state : program.states)
+    if (state.input >= program.inputs.size() ||
+        state.output >= program.outputs.size() || state.axis < 0 ||
+        size_t(state.axis) >= program.inputs[state.input].type.shape.size())
+      return userError("a state's input, output or axis does not exist");
   for (const auto &[i, buffer] : llvm::enumerate(program.buffers))
     if (llvm::Error error = verifyBuffer(program, buffer))
       return withPrefix(std::move(error), "buffer " + llvm::Twine(i) + ": ");

@@ -44,6 +44,7 @@ enum class BufferKind : uint8_t {
   Weight, ///< weight number `index`
   Input,  ///< the caller's memory of input number `index`
   Output, ///< the caller's memory of output number `index`
+  State,  ///< memory that lasts from run to run: state number `index`
 };
 
 struct Buffer {
@@ -77,13 +78,17 @@ enum class WeightLayout : uint8_t {
   /// panels of 16 columns, each k rows of 16 contiguous elements, the last
   /// panel filled up with zeros.
   Panels16,
+  /// The same of 4-bit codes: a panel has a row of 16 bytes for each two rows of
+  /// B, the element of the even one in the low half of its byte.
+  Panels16U4,
 };
-llvm::StringRef layoutName(WeightLayout layout); ///< "row-major", "panels16"
+llvm::StringRef layoutName(WeightLayout layout); ///< "row-major", "panels16",
+                                              ///< "panels16-u4"
 
 struct Weight {
   ir::ConstantRef value;
   WeightLayout layout = WeightLayout::RowMajor;
-  /// Panels16: element (b, i, j) is the constant's element number
+  /// Panels: element (b, i, j) is the constant's element number
   /// offset + b * batchStride + i * rowStride + j * columnStride.
   struct Matrix {
     int64_t batch = 1, k = 0, n = 0;
@@ -201,10 +206,20 @@ struct Symbol {
   unsigned definedBy = none;
 };
 
+/// Memory that input `input` reads and output `output` leaves for the next run:
+/// both begin at its start, the output is the input with more behind it along
+/// `axis`, and there it has room for `capacity`.
+struct State {
+  unsigned input = 0, output = 0;
+  int64_t axis = 0;
+  int64_t capacity = 0;
+};
+
 struct Program {
   std::string name;
   std::vector<Symbol> symbols;
   std::vector<Port> inputs, outputs;
+  std::vector<State> states;
   /// Equalities to hold before the first launch, or (where they name symbols
   /// that data define) as soon as these are known.
   std::vector<ir::DimConstraint> checks;
@@ -222,6 +237,9 @@ struct Program {
   uint64_t weightBytes() const; ///< each weight rounded up to 64 bytes
   /// A contiguous view of the whole of \p buffer.
   static View contiguous(unsigned buffer, const ir::TensorType &type);
+  /// A tensor of \p type in \p buffer, which holds \p state.
+  static View window(unsigned buffer, const ir::TensorType &type,
+                     const State &state);
 };
 
 /// Row-major strides of \p shape.

@@ -1,4 +1,5 @@
-//===- FoldOp.cpp - computing an op on constants -----------------------------===//
+//===- FoldOp.cpp - computing an op on constants
+//-----------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,6 +9,7 @@
 #include "ir/Builder.h"
 #include "ir/eval/Evaluator.h"
 #include "ir/support/WeightMemory.h"
+#include "passes/analysis/PackedWeights.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 #include <cstring>
@@ -264,7 +266,7 @@ ConstantRef passes::reshapeConstant(const ConstantRef &constant,
 
 ConstantRef passes::foldOp(const Op &op) {
   if (op.kind() == OpKind::Const || op.numResults() != 1 || op.region() ||
-      is(op, SideEffect) || !op.numOperands())
+      is(op, SideEffect) || !op.numOperands() || unpacksWeight(op))
     return nullptr;
   for (Value *operand : op.operands())
     if (operand && !operand->def(OpKind::Const))

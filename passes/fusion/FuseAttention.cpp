@@ -18,7 +18,8 @@
 /// All You Need", 2017.
 ///
 /// Masks that are conditions stay boolean; of these, causal ones and sliding
-/// windows are recognised by their index arithmetic and become attributes.
+/// windows are recognised by their index arithmetic and become attributes, also
+/// of attention that was one op from the start.
 /// What a fully masked row gives is kept: the mean of the values where the fill
 /// is finite, NaN where it is -inf, 0 behind a guard.
 ///
@@ -26,32 +27,56 @@
 /// are used elsewhere, masks that are scaled after they were added.
 
 #include "passes/Pass.h"
-#include "passes/analysis/IndexExpr.h"
+#include "passes/fusion/AttentionMasks.h"
 #include "passes/fusion/AttentionScores.h"
 #include <cmath>
 
 using namespace tenon;
 using namespace tenon::ir;
 using passes::AttentionScores;
+using passes::Visibility;
 
 namespace {
 
-/// What the conditions of a mask come to.
-struct Visibility {
-  bool causal = false;
-  Dim queryOffset;
-  /// A boolean tensor for the rest, or null.
-  Value *mask = nullptr;
-};
-
 /// \p scale, as 1 / sqrt(D) if it is one of its spellings in f32: the root of
-/// it squared, the product of halves. So every exporter's attention is the same.
+/// it squared, the product of halves. So every exporter's attention is the
+/// same.
 double usualScale(double scale, Dim headSize) {
   std::optional<int64_t> size = headSize.constant();
   if (!size || *size <= 0)
     return scale;
   double usual = 1 / std::sqrt(static_cast<double>(*size));
   return std::abs(scale - usual) <= 1e-6 * usual ? usual : scale;
+}
+
+/// What \p x repeats along its heads, perhaps under a transpose, which \p perm
+/// (what makes [B, S, H, D] of x) then takes in. Null when it repeats nothing.
+Value *beforeRepeat(Value *x, Ints &perm) {
+  Ints composed = perm;
+  if (Op *transpose = x->def(OpKind::Transpose)) {
+    if (x->rank() != perm.size())
+      return nullptr;
+    for (int64_t &p : composed)
+      p = transpose->attrs<TransposeAttrs>().perm[p];
+    x = transpose->operand(0);
+  }
+  Value *y = passes::beforeRepeatedHeads(x, composed[2]);
+  if (y)
+    perm = composed;
+  return y;
+}
+
+/// Goes back to what both keys and values repeat along their heads, if both do,
+/// and alike.
+bool useHeadsOnce(Value *&keys, Ints &keyPerm, Value *&values,
+                  Ints &valuePerm) {
+  Ints kp = keyPerm, vp = valuePerm;
+  Value *k = beforeRepeat(keys, kp), *v = beforeRepeat(values, vp);
+  if (!k || !v || k->shape()[kp[2]] != v->shape()[vp[2]])
+    return false;
+  keys = k, values = v;
+  keyPerm = kp, valuePerm = vp;
+  return true;
 }
 
 class FuseAttentionRule final : public Rule {
@@ -89,8 +114,8 @@ public:
     attrs.softcap = scores.softcap;
     Value *mask = buildMask(builder, attrs);
     Value *q = toRows(scores.query, {0, 2, 1, 3}, builder);
-    Ints keyPerm = {0, 3, 1, 2}, valuePerm = {0, 2, 1, 3};
     Value *keys = scores.keyTransposed, *values = value;
+    Ints keyPerm = {0, 3, 1, 2}, valuePerm = {0, 2, 1, 3};
     useHeadsOnce(keys, keyPerm, values, valuePerm);
     Value *k = toRows(keys, keyPerm, builder);
     Value *v = toRows(values, valuePerm, builder);
@@ -119,18 +144,6 @@ private:
     return std::nullopt;
   }
 
-  /// Goes back to what both keys and values repeat along their heads, if both
-  /// do, and alike.
-  static void useHeadsOnce(Value *&keys, Ints &keyPerm, Value *&values,
-                           Ints &valuePerm) {
-    Ints kp = keyPerm, vp = valuePerm;
-    Value *k = beforeRepeat(keys, kp), *v = beforeRepeat(values, vp);
-    if (!k || !v || k->shape()[1] != v->shape()[1])
-      return;
-    keys = k, values = v;
-    keyPerm = kp, valuePerm = vp;
-  }
-
   /// [B, H, S, D] (in the order that \p perm undoes) as [B, S, H, D]; one head
   /// where the rank is 3.
   Value *toRows(Value *x, Ints perm, Builder &builder) {
@@ -142,37 +155,6 @@ private:
     TransposeAttrs attrs;
     attrs.perm = std::move(perm);
     return builder.buildTranspose({x}, attrs);
-  }
-
-  /// What \p x repeats along its heads, Hkv to n * Hkv, head by head:
-  /// reshape(broadcast(reshape(y) as [B, Hkv, 1, S, D])) perhaps transposed,
-  /// which \p perm then takes in. Null when it repeats nothing.
-  static Value *beforeRepeat(Value *x, Ints &perm) {
-    Ints composed = perm;
-    if (Op *transpose = x->def(OpKind::Transpose)) {
-      for (int64_t &p : composed)
-        p = transpose->attrs<TransposeAttrs>().perm[p];
-      x = transpose->operand(0);
-    }
-    Op *merge = x->def(OpKind::Reshape);
-    Op *repeat = merge ? merge->operand(0)->def(OpKind::Broadcast) : nullptr;
-    Op *split = repeat ? repeat->operand(0)->def(OpKind::Reshape) : nullptr;
-    if (!split || x->rank() != 4)
-      return nullptr;
-    Value *y = split->operand(0);
-    ShapeRef from = split->result()->shape(), to = repeat->result()->shape();
-    if (y->rank() != 4 || from.size() != 5 || !from[2].isConstant(1))
-      return nullptr;
-    ShapeRef heads = y->shape(), all = x->shape();
-    bool repeatsHeads =
-        from[0] == heads[0] && from[1] == heads[1] && from[3] == heads[2] &&
-        from[4] == heads[3] && to[0] == from[0] && to[1] == from[1] &&
-        to[3] == from[3] && to[4] == from[4] && all[0] == heads[0] &&
-        all[1] == to[1] * to[2] && all[2] == heads[2] && all[3] == heads[3];
-    if (!repeatsHeads)
-      return nullptr;
-    perm = composed;
-    return y;
   }
 
   Value *fromRows(Value *y, const Op &root, Builder &builder) {
@@ -203,10 +185,7 @@ private:
   /// All masks as one operand (or null), setting what attributes say.
   Value *buildMask(Builder &builder, AttentionAttrs &attrs) {
     Visibility visible = readConditions(builder);
-    if (visible.causal) {
-      attrs.causality = Causality::Causal;
-      attrs.queryOffset = visible.queryOffset;
-    }
+    passes::setBounds(attrs, visible);
     attrs.maskedRow = maskedRow(visible);
     Value *sum = nullptr;
     for (Value *mask : scores.additive)
@@ -224,59 +203,86 @@ private:
   }
 
   MaskedRow maskedRow(const Visibility &visible) const {
-    bool hides = visible.mask || visible.causal;
-    bool mayBeNan = scores.infiniteFill || !scores.additive.empty();
-    if (guard && mayBeNan)
-      return MaskedRow::Zero;
-    if (mayBeNan)
+    // What never happens is the same everywhere.
+    if (visible.always() && scores.additive.empty())
       return MaskedRow::Nan;
-    return hides ? MaskedRow::Uniform : MaskedRow::Nan;
+    bool mayBeNan = scores.infiniteFill || !scores.additive.empty();
+    if (!mayBeNan)
+      return MaskedRow::Uniform;
+    return guard ? MaskedRow::Zero : MaskedRow::Nan;
   }
 
   Visibility readConditions(Builder &builder) {
     Visibility visible;
-    for (const AttentionScores::Condition &c : scores.conditions) {
-      Value *condition = c.negated ? builder.buildNot({c.value}) : c.value;
-      condition = takeCausal(condition, visible, builder);
-      if (condition)
-        visible.mask = visible.mask
-                           ? builder.buildAnd({visible.mask, condition})
-                           : condition;
-    }
+    for (const AttentionScores::Condition &c : scores.conditions)
+      passes::takeCondition(module,
+                            c.negated ? builder.buildNot({c.value}) : c.value,
+                            visible, builder);
     return visible;
   }
+};
 
-  /// Moves what is causal in \p condition to \p visible; returns the rest, or
-  /// null when nothing is left.
-  Value *takeCausal(Value *condition, Visibility &visible, Builder &builder) {
-    unsigned rank = condition->rank();
-    if (rank < 2)
-      return condition;
-    passes::IndexAnalysis analysis(module);
-    ShapeRef shape = condition->shape();
-    passes::MaskForm form =
-        analysis.maskForm(analysis.elementOf(condition), shape);
-    if (form.alwaysTrue())
-      return nullptr;
-    // Windows, and two bounds at once, stay in the tensor.
-    if (!form.causalOffset || form.windowLow || visible.causal)
-      return condition;
-    if (!llvm::all_of(form.rest, [&](const passes::IndexExpr *e) {
-          return analysis.isPlain(e, shape);
-        })) {
-      // The tensor still says it all; the attribute lets tiles be skipped.
-      visible.causal = true;
-      visible.queryOffset = *form.causalOffset;
-      return condition;
+/// Attention that was imported as one op: heads that are repeated in front of
+/// it, and bounds that its mask says.
+class Refinement {
+public:
+  Refinement(Module &module, Func &func, Op &op)
+      : module(module), func(func), op(op) {
+    const auto &attrs = op.attrs<AttentionAttrs>();
+    visible.causal = attrs.causality == Causality::Causal;
+    visible.queryOffset = attrs.queryOffset;
+    visible.windowLeft = attrs.windowLeft;
+    keys = op.operand(1);
+    values = op.operand(2);
+    useHeadsOnce(keys, keyPerm, values, valuePerm);
+    mask = op.operand(3);
+    // A window to the right is a bound that nothing here says.
+    readsMask = mask && mask->element() == ElementType::Bool &&
+                attrs.windowRight < 0 &&
+                passes::hasBounds(module, mask, visible);
+  }
+
+  bool isWorthIt() const {
+    return readsMask || keys != op.operand(1) ||
+           scale() != op.attrs<AttentionAttrs>().scale;
+  }
+
+  void apply() {
+    Rewriter rewriter(module, func);
+    Builder builder = rewriter.before(op);
+    AttentionAttrs attrs = op.attrs<AttentionAttrs>();
+    attrs.scale = scale();
+    if (readsMask) {
+      passes::takeCondition(module, mask, visible, builder);
+      mask = visible.mask;
+      passes::setBounds(attrs, visible);
+      if (visible.always())
+        attrs.maskedRow = MaskedRow::Nan;
     }
-    visible.causal = true;
-    visible.queryOffset = *form.causalOffset;
-    Value *rest = nullptr;
-    for (const passes::IndexExpr *e : form.rest) {
-      Value *part = analysis.materialize(e, shape, builder);
-      rest = rest ? builder.buildAnd({rest, part}) : part;
-    }
-    return rest;
+    auto rows = [&](Value *x, const Ints &perm) {
+      TransposeAttrs transpose;
+      transpose.perm = perm;
+      return perm == identity ? x : builder.buildTranspose({x}, transpose);
+    };
+    rewriter.replaceOp(
+        op, builder.buildAttention({op.operand(0), rows(keys, keyPerm),
+                                    rows(values, valuePerm), mask},
+                                   attrs));
+  }
+
+private:
+  Module &module;
+  Func &func;
+  Op &op;
+  Visibility visible;
+  const Ints identity = {0, 1, 2, 3};
+  Ints keyPerm = identity, valuePerm = identity;
+  Value *keys, *values, *mask;
+  bool readsMask;
+
+  double scale() const {
+    return usualScale(op.attrs<AttentionAttrs>().scale,
+                      op.operand(0)->shape().back());
   }
 };
 
@@ -284,7 +290,20 @@ struct FuseAttention final : passes::FuncPass {
   llvm::Expected<bool> runOnFunc(Module &module, Func &func,
                                  passes::PassContext &context) override {
     FuseAttentionRule rule(module);
-    return applyRules(module, func, {&rule}, &context);
+    llvm::Expected<bool> changed = applyRules(module, func, {&rule}, &context);
+    if (!changed)
+      return changed;
+    for (Op &op : llvm::make_early_inc_range(func.body)) {
+      if (op.kind() != OpKind::Attention)
+        continue;
+      Refinement refinement(module, func, op);
+      if (!refinement.isWorthIt() || !context.allow(rule.name(), op))
+        continue;
+      context.simplified("bounds and repeated heads become attributes", op.loc);
+      refinement.apply();
+      *changed = true;
+    }
+    return changed;
   }
 };
 

@@ -19,6 +19,7 @@
 /// Not matched: producers that are used outside of the cluster, and broadcasts.
 
 #include "passes/Pass.h"
+#include "passes/analysis/PackedWeights.h"
 #include "passes/fusion/ScalarRegion.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -32,7 +33,8 @@ constexpr llvm::StringLiteral passName = "fuse-elementwise";
 constexpr unsigned maxOps = 48, maxOperands = 12;
 
 bool isScalarWork(const Op &op) {
-  return is(op, ElementwiseOp) && op.kind() != OpKind::Const;
+  return is(op, ElementwiseOp) && op.kind() != OpKind::Const &&
+         !passes::unpacksWeight(op);
 }
 
 using Cluster = llvm::SmallSetVector<Op *, 16>;

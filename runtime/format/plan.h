@@ -24,7 +24,7 @@
 namespace tenon::rt {
 
 inline constexpr char planMagic[8] = {'T', 'E', 'N', 'O', 'N', 'P', 'L', 'N'};
-inline constexpr uint32_t planVersion = 1;
+inline constexpr uint32_t planVersion = 2;
 /// Weights and buffers start at multiples of this many bytes; weights as a
 /// whole at a page.
 inline constexpr uint64_t bufferAlignment = 64;
@@ -108,8 +108,9 @@ struct Port {
   uint8_t rank;
   uint16_t reserved;
   IndexRun shape; ///< rank ExprIds in `indices`
-  /// Inputs: the buffer that stands for the caller's memory. Outputs: the view
-  /// (into any buffer) that is copied to, or is, the caller's memory.
+  /// Inputs: the buffer that stands for the caller's memory, or holds the
+  /// state. Outputs: the view (into any buffer) that is copied to, or is, the
+  /// caller's memory.
   uint32_t target;
 };
 
@@ -124,6 +125,7 @@ enum class BufferKind : uint8_t {
   Weight, ///< at `offset` (a number of bytes) in the weights
   Input,  ///< the caller's memory of input number `offset`
   Output, ///< the caller's memory of output number `offset`
+  State,  ///< memory that lasts from run to run: state number `offset`
 };
 
 struct Buffer {
@@ -177,6 +179,17 @@ struct Segment {
   uint32_t reserved;
 };
 
+/// An input and an output that are one memory from run to run. Both begin at
+/// its start; along `axis`, the only dimension in which they differ, there is
+/// room for `capacity`. How long the input is, a symbol, is how long the output
+/// of the last run was.
+struct State {
+  uint32_t input, output;
+  uint32_t buffer;
+  uint32_t axis;
+  int64_t capacity;
+};
+
 /// A weight as stored, for --info and verify.
 struct Weight {
   StringId name;
@@ -207,7 +220,7 @@ struct PlanHeader {
   Table strings; ///< bytes
   Table indices; ///< uint32_t
   Table symbols, exprs, inputs, outputs, checks, buffers, views, launches,
-      segments, weights;
+      segments, weights, states;
 };
 
 } // namespace tenon::rt

@@ -39,6 +39,7 @@ PlanHeader &header(std::vector<uint8_t> &bytes) {
 TEST(Plan, LoadsWhatTheBuilderWrites) {
   EXPECT_EQ(load(affinePlan()), "");
   EXPECT_EQ(load(selectPlan()), "");
+  EXPECT_EQ(load(appendPlan()), "");
 }
 
 TEST(Plan, NoticesEveryFlippedBit) {
@@ -94,17 +95,36 @@ TEST(Plan, ChecksRangesThatTheChecksumCannot) {
               h.views.offset = ~uint64_t(0) - 3;
             }),
             "damaged plan: table of views is out of range");
-  EXPECT_EQ(damaged([](Plan &b, PlanHeader &h) { h.version = 2; }),
-            "plan has version 2, this runtime reads version 1");
+  EXPECT_EQ(damaged([](Plan &b, PlanHeader &h) { h.version = 3; }),
+            "plan has version 3, this runtime reads version 2");
   EXPECT_EQ(damaged([](Plan &b, PlanHeader &h) {
               b[h.strings.offset + h.strings.count - 1] = 'x';
             }),
             "damaged plan: table 0: strings do not end");
 }
 
+TEST(Plan, ChecksStates) {
+  auto damaged = [](auto change) {
+    std::vector<uint8_t> bytes = appendPlan();
+    change(record<State>(bytes, header(bytes).states, 0));
+    codegen::sealPlan(bytes);
+    return load(bytes);
+  };
+  EXPECT_EQ(damaged([](State &) {}), "");
+  EXPECT_EQ(damaged([](State &s) { s.axis = 2; }),
+            "damaged plan: state 0: is malformed");
+  EXPECT_EQ(damaged([](State &s) { s.axis = 1; }),
+            "damaged plan: state 0: is malformed");
+  EXPECT_EQ(damaged([](State &s) { s.capacity = 0; }),
+            "damaged plan: state 0: is malformed");
+  EXPECT_EQ(damaged([](State &s) { s.buffer = 0; }),
+            "damaged plan: buffer 1: is out of range");
+}
+
 TEST(Plan, SurvivesRandomDamage) {
   std::mt19937 random(1);
-  for (const std::vector<uint8_t> &good : {affinePlan(), selectPlan()})
+  for (const std::vector<uint8_t> &good :
+       {affinePlan(), selectPlan(), appendPlan()})
     for (int round = 0; round < 3000; ++round) {
       std::vector<uint8_t> bad = good;
       for (unsigned n = random() % 4 + 1; n > 0; --n)

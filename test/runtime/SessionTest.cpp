@@ -369,4 +369,73 @@ TEST(Team, RunsAndSynchronisesEveryThread) {
   }
 }
 
+class Append : public testing::Test {
+protected:
+  Append() : model(appendPlan(), {}) {
+    auto made = Session::create(*model.model, 2);
+    EXPECT_TRUE(made.ok()) << made.message();
+    session = std::move(*made);
+  }
+
+  /// Appends `n` rows of `value`.
+  Status append(int64_t n, float value) {
+    x.assign(size_t(n) * 4, value);
+    int64_t shape[] = {n, 4};
+    Status status = session->setInput("x", DType::F32, shape, x.data());
+    return status.ok() ? session->run() : status;
+  }
+
+  /// What there is, a number for each row.
+  std::vector<float> rows() {
+    const OutputValue &present = session->output(0);
+    std::vector<float> out;
+    for (int64_t r = 0; r < present.shape[0]; ++r)
+      out.push_back(static_cast<const float *>(present.data)[r * 4 + 3]);
+    return out;
+  }
+
+  TestModel model;
+  std::unique_ptr<Session> session;
+  std::vector<float> x;
+};
+
+TEST_F(Append, KeepsWhatIsThere) {
+  EXPECT_EQ(session->capacity(), 8);
+  ASSERT_TRUE(append(3, 1).ok());
+  ASSERT_TRUE(append(2, 5).ok());
+  EXPECT_EQ(rows(), (std::vector<float>{2, 2, 2, 10, 10}));
+  EXPECT_EQ(session->length(), 5);
+  ASSERT_TRUE(append(0, 0).ok());
+  EXPECT_EQ(session->length(), 5);
+  session->reset();
+  ASSERT_TRUE(append(1, 4).ok());
+  EXPECT_EQ(rows(), std::vector<float>{8});
+}
+
+TEST_F(Append, RefusesMoreThanThereIsRoomFor) {
+  ASSERT_TRUE(append(6, 1).ok());
+  Status status = append(3, 1);
+  EXPECT_NE(status.message().find("the context is full"), std::string::npos)
+      << status.message();
+  EXPECT_NE(status.message().find("9 long"), std::string::npos);
+  EXPECT_EQ(session->length(), 6);
+  EXPECT_TRUE(append(2, 1).ok());
+  EXPECT_EQ(session->length(), 8);
+}
+
+TEST_F(Append, TakesAStateFromTheCaller) {
+  std::vector<float> past = {1, 1, 1, 7, 1, 1, 1, 9};
+  int64_t shape[] = {2, 4};
+  ASSERT_TRUE(session->setInput("past", DType::F32, shape, past.data()).ok());
+  ASSERT_TRUE(append(1, 3).ok());
+  EXPECT_EQ(rows(), (std::vector<float>{7, 9, 6}));
+}
+
+TEST_F(Append, CopiesStatesOnlyWhereWanted) {
+  session->copyStates(false);
+  ASSERT_TRUE(append(2, 3).ok());
+  EXPECT_EQ(session->output(0).data, nullptr);
+  EXPECT_EQ(session->output(0).shape[0], 2);
+}
+
 } // namespace

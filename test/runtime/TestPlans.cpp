@@ -187,6 +187,27 @@ std::vector<uint8_t> checkedPlan() {
   return kit.finish();
 }
 
+std::vector<uint8_t> appendPlan() {
+  PlanKit kit;
+  ExprId n = kit.symbolValue(kit.symbol("n", 0, INT64_MAX));
+  ExprId past = kit.symbolValue(kit.symbol("past", 0, INT64_MAX));
+  ExprId total = kit.apply(rt::ExprOp::Add, past, n), four = kit.constant(4);
+  uint32_t x = kit.buffer(BufferKind::Input, 0, kit.times(n, 16));
+  uint32_t state = kit.buffer(BufferKind::State, 0, kit.constant(8 * 16));
+  uint32_t xView = kit.view(x, DType::F32, {n, four});
+  uint32_t added = kit.view(state, DType::F32, {n, four});
+  kit.views[added].offset = kit.times(past, 4);
+  uint32_t present = kit.view(state, DType::F32, {total, four});
+  kit.input("x", DType::F32, {n, four}, x);
+  kit.input("past", DType::F32, {past, four}, state);
+  kit.output("present", DType::F32, {total, four}, present);
+  kit.states.push_back({1, 0, state, 0, 8});
+  kit.launch(LaunchKind::Kernel, 1, {xView, added}, {kit.constant(2)});
+  kit.segments.push_back({0, 1, kit.constant(0), 0});
+  kit.header.numUnits = 5;
+  return kit.finish();
+}
+
 TestModel::TestModel(std::vector<uint8_t> bytes, std::vector<float> values)
     : planWords((bytes.size() + 7) / 8) {
   std::memcpy(planWords.data(), bytes.data(), bytes.size());

@@ -77,6 +77,9 @@ std::vector<uint8_t> affinePlan();
 /// A plan whose output's size is in the data: counts the positive elements of
 /// x: f32[n], then gives them; unit 2 counts, unit 3 selects.
 std::vector<uint8_t> selectPlan();
+/// A plan with state: doubles x: f32[n, 4] behind `past`, f32[past, 4], with
+/// room for 8 rows; the output `present` is all of it.
+std::vector<uint8_t> appendPlan();
 
 /// A plan that refuses data: unit 4 copies x: f32[n, 4] to y if nothing in it
 /// is negative; z is -y; and unit 4 refuses z again if y has positive elements.

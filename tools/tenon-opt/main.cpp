@@ -59,6 +59,9 @@ struct Options {
   cl::opt<std::string> cpu{"cpu", cl::desc("CPU forms, for --lower=source"),
                            cl::value_desc("native|LIST"), cl::init("native"),
                            cl::cat(category)};
+  cl::opt<int64_t> maxContext{
+      "max-context", cl::init(0), cl::value_desc("N"),
+      cl::desc("for --lower: caches become state with room for N")};
   cl::opt<bool> noLocations{"no-locations",
                             cl::desc("print without locations"),
                             cl::cat(category)};
@@ -105,6 +108,7 @@ llvm::Error printLowered(const ir::Module &module, const Options &flags,
   if (!forms)
     return forms.takeError();
   target.forms = *forms;
+  target.maxContext = flags.maxContext;
   for (const auto &func : module.funcs) {
     llvm::Expected<kernel::Program> program =
         codegen::select(module, *func, target);

@@ -17,6 +17,7 @@ void CpuTarget::compile(const ir::Module &module) {
   compiled.clear();
   current = &module;
   codegen::TargetOptions options;
+  options.maxContext = maxContext;
   std::vector<kernel::Program *> programs;
   for (const auto &func : module.funcs) {
     Compiled &entry = compiled[func.get()];

@@ -39,6 +39,8 @@ public:
   virtual llvm::Expected<std::vector<ir::Tensor>>
   run(const ir::Module &module, const ir::Func &func,
       llvm::ArrayRef<ir::Tensor> inputs) = 0;
+  /// --max-context, for targets that compile.
+  int64_t maxContext = 0;
 };
 
 /// The target called \p name; an error lists those there are. To add one, add a

@@ -36,6 +36,9 @@ cl::opt<std::string> targetName("target", cl::init("ref"),
 cl::opt<std::string> inputsPath("inputs", cl::value_desc("F.npz"),
                                 cl::desc("run the first function on these"),
                                 cl::cat(options));
+cl::opt<int64_t> maxContext("max-context", cl::init(0), cl::value_desc("N"),
+                            cl::desc("caches become state with room for N"),
+                            cl::cat(options));
 cl::opt<std::string> outputsPath("outputs", cl::value_desc("F.npz"),
                                  cl::desc("where its results go"),
                                  cl::cat(options));
@@ -181,6 +184,7 @@ llvm::Error runTool() {
   llvm::Expected<std::unique_ptr<Target>> target = makeTarget(targetName);
   if (!target)
     return target.takeError();
+  (*target)->maxContext = maxContext;
   auto buffer = llvm::MemoryBuffer::getFile(inputFile, /*IsText=*/true);
   if (!buffer)
     return userError("{0}: {1}", inputFile.getValue(),

@@ -75,6 +75,11 @@ private:
   cl::opt<std::string> keepSources{"keep-sources", cl::value_desc("DIR"),
                                    cl::desc("leave the generated C++ there"),
                                    cl::sub(sub)};
+  cl::opt<int64_t> maxContext{
+      "max-context", cl::init(0), cl::value_desc("N"),
+      cl::desc("keep caches (past, present) in the artifact's own memory, with "
+               "room for N tokens"),
+      cl::sub(sub)};
   cl::opt<unsigned> jobs{"j",
                          cl::Prefix,
                          cl::init(0),
@@ -215,6 +220,10 @@ Error CompileCommand::build(const ir::Module &module, Progress &progress) {
   if (!forms)
     return forms.takeError();
   targetOptions.forms = std::move(*forms);
+  if (maxContext < 0 || maxContext > (int64_t(1) << 31))
+    return userError("--max-context={0}: expected a number of tokens",
+                     int64_t(maxContext));
+  targetOptions.maxContext = maxContext;
 
   progress.begin("selected");
   Expected<kernel::Program> program =

@@ -329,12 +329,29 @@ template <class Cfg> void top_k(const tn_args *args) {
   }
 }
 
+/// Rotates the two halves of a contiguous head. `out` may be `in`: the results
+/// are made apart, so that compilers may use vectors.
+template <int64_t Half, class T>
+TN_FN void rotate_halves(const T *in, const T *cos, const T *sin, T *out) {
+  T first[Half > 0 ? Half : 1], second[Half > 0 ? Half : 1];
+  for (int64_t i = 0; i < Half; ++i) {
+    first[i] = in[i] * cos[i] - in[Half + i] * sin[i];
+    second[i] = in[i] * sin[i] + in[Half + i] * cos[i];
+  }
+  for (int64_t i = 0; i < Half; ++i) {
+    out[i] = first[i];
+    out[Half + i] = second[i];
+  }
+}
+
 template <class Cfg> void rotary(const tn_args *args) {
   using T = typename Cfg::T;
   const tn_view &x = args->views[0], &c = args->views[1], &s = args->views[2];
   const tn_view &y = args->views[3];
   int64_t rows = extent(x, 0, 3), depth = x.shape[3];
   int64_t x_step = x.stride[3], y_step = y.stride[3];
+  bool contiguous = !Cfg::interleaved && x_step == 1 && y_step == 1 &&
+                    c.stride[2] == 1 && s.stride[2] == 1;
   tn_view to = {nullptr, x.shape, y.stride};
   Range mine = share(args, rows);
   for (int64_t r = mine.begin; r < mine.end; r += mine.step) {
@@ -344,7 +361,9 @@ template <class Cfg> void rotary(const tn_args *args) {
     int64_t b = position / x.shape[1], p = position - b * x.shape[1];
     const T *cos = (const T *)c.data + b * c.stride[0] + p * c.stride[1];
     const T *sin = (const T *)s.data + b * s.stride[0] + p * s.stride[1];
-    for (int64_t i = 0; i < Cfg::half; ++i) {
+    if (contiguous)
+      rotate_halves<Cfg::half>(in, cos, sin, out);
+    for (int64_t i = 0; i < Cfg::half && !contiguous; ++i) {
       int64_t first = Cfg::interleaved ? 2 * i : i;
       int64_t second = Cfg::interleaved ? 2 * i + 1 : i + Cfg::half;
       T x1 = in[first * x_step], x2 = in[second * x_step];

@@ -12,6 +12,7 @@
 ///
 ///   entry   tn::attention<Cfg>(args)          any Sq
 ///           tn::attention_decode<Cfg>(args)   few queries (Sq <= 8, say)
+///           tn::attention_any<Cfg>(args)      the one or the other by Sq
 ///
 ///   Cfg     static constexpr int64_t D, Dv       head sizes of q and k, and v
 ///           static constexpr float scale
@@ -40,7 +41,8 @@
 ///   params  params[0], if align is param
 ///   scratch attention: none (stack: 4 * (128 * (D + 2 Dv + 128)) bytes and
 ///           rounding). attention_decode:
-///           4 * B * H * Sq * ceil(Skv / 256) * (Dv + 2) bytes
+///           4 * B * H * Sq * ceil(Skv / 256) * (Dv + 2) bytes; attention_any
+///           the same for min(Sq, 8)
 ///
 /// H must be a multiple of Hkv. B, H, Sq are read from q, Skv and Hkv from k;
 /// each may be 0. With Skv = 0 the result is zeros. o may be the same memory as
@@ -231,6 +233,8 @@ template <class Cfg> struct Attention {
 };
 
 inline constexpr int64_t query_block = 128, key_block = 128, key_split = 256;
+/// Up to so many queries the split-KV form keeps more threads busy.
+inline constexpr int64_t decode_queries = 8;
 
 /// A block of queries of one head: running maxima, sums and weighted values.
 template <class Cfg> struct QueryBlock {
@@ -482,6 +486,14 @@ template <class Cfg> void attention_decode(const tn_args *args) {
     join_splits(a, head / a.heads, head % a.heads, r % a.queries,
                 parts + r * splits * size, splits);
   }
+}
+
+/// Prefill and decode in one plan.
+template <class Cfg> void attention_any(const tn_args *args) {
+  if (args->views[0].shape[1] <= decode_queries)
+    attention_decode<Cfg>(args);
+  else
+    attention<Cfg>(args);
 }
 
 } // namespace TN_FORM

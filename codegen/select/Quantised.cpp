@@ -1,0 +1,174 @@
+//===- Quantised.cpp - constant matrices of 4-bit codes ------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "codegen/select/Quantised.h"
+
+namespace tenon::codegen {
+
+using ir::ConstantRef;
+using ir::Dim;
+using ir::ElementType;
+using ir::Op;
+using ir::OpKind;
+using ir::Value;
+
+namespace {
+
+ConstantRef constantOf(const Value *value) {
+  Op *op = value->def(OpKind::Const);
+  return op ? op->attrs<ir::ConstAttrs>().value : nullptr;
+}
+
+/// Walks from the product's operand to the codes:
+///   transpose [slice] reshape (cast(codes) [- zero]) * scale
+/// or, as canonicalisation has it where nothing is sliced,
+///   reshape transpose (cast(codes) [- zero]) * scale
+class Reader {
+public:
+  std::optional<QuantisedMatrix> read(const Op &product) {
+    Value *b = product.operand(1);
+    if (product.operand(0)->element() != ElementType::F32 || b->rank() != 2)
+      return std::nullopt;
+    at = b;
+    std::optional<int64_t> k = b->shape()[0].constant(),
+                           n = b->shape()[1].constant();
+    if (!n || !k || *n < 1 || *k < 2 || *k % 2 != 0)
+      return std::nullopt;
+    matrix.n = *n;
+    matrix.k = *k;
+    if (!readMovement() || !readProduct() || !readCodes())
+      return std::nullopt;
+    return std::move(matrix);
+  }
+
+private:
+  QuantisedMatrix matrix;
+  Value *at = nullptr;
+
+  /// Goes to the first operand of an op of kind \p kind that only we use.
+  bool step(OpKind kind, unsigned operand = 0) {
+    Op *op = at->def(kind);
+    if (!op || !at->hasOneUse() || op->region())
+      return false;
+    matrix.steps.push_back(op);
+    at = op->operand(operand);
+    return true;
+  }
+
+  /// From [k, n] to [n, blocks, block].
+  bool readMovement() {
+    if (step(OpKind::Transpose)) {
+      if (isFrontSlice())
+        step(OpKind::Slice);
+      return step(OpKind::Reshape);
+    }
+    Op *reshape = at->def(OpKind::Reshape);
+    Op *transpose =
+        reshape ? reshape->operand(0)->def(OpKind::Transpose) : nullptr;
+    return transpose &&
+           transpose->attrs<ir::TransposeAttrs>().perm == ir::Ints{1, 2, 0} &&
+           step(OpKind::Reshape) && step(OpKind::Transpose);
+  }
+
+  bool isFrontSlice() const {
+    Op *slice = at->def(OpKind::Slice);
+    if (!slice)
+      return false;
+    const auto &attrs = slice->attrs<ir::SliceAttrs>();
+    return attrs.starts[0].isConstant(0) && attrs.starts[1].isConstant(0) &&
+           attrs.steps[0] == 1 && attrs.steps[1] == 1 &&
+           slice->operand(0)->shape()[0].isConstant(matrix.n);
+  }
+
+  /// One value for each block, as [n, blocks, 1].
+  bool isPerBlock(const ConstantRef &value) const {
+    return value && value->element() == ElementType::F32 &&
+           value->shape().size() == 3 && value->shape()[0] == matrix.n &&
+           value->shape()[2] == 1;
+  }
+
+  bool readProduct() {
+    Op *mul = at->def(OpKind::Mul);
+    if (!mul)
+      return false;
+    unsigned scale = constantOf(mul->operand(0)) ? 0 : 1;
+    matrix.scales = constantOf(mul->operand(scale));
+    if (!isPerBlock(matrix.scales) || !step(OpKind::Mul, 1 - scale))
+      return false;
+    return readZeros();
+  }
+
+  /// Minus one zero for each block, or plus one number (which is how
+  /// canonicalisation subtracts one), or neither.
+  bool readZeros() {
+    if (Op *sub = at->def(OpKind::Sub)) {
+      ConstantRef zeros = constantOf(sub->operand(1));
+      if (!zeros || zeros->element() != ElementType::F32)
+        return false;
+      if (std::optional<double> zero = zeros->splatValue())
+        matrix.zero = *zero;
+      else if (isPerBlock(zeros))
+        matrix.zeros = zeros;
+      else
+        return false;
+      return step(OpKind::Sub);
+    }
+    Op *add = at->def(OpKind::Add);
+    if (!add)
+      return true;
+    unsigned number = constantOf(add->operand(0)) ? 0 : 1;
+    ConstantRef value = constantOf(add->operand(number));
+    std::optional<double> added = value ? value->splatValue() : std::nullopt;
+    if (!added)
+      return false;
+    matrix.zero = -*added;
+    return step(OpKind::Add, 1 - number);
+  }
+
+  bool readCodes() {
+    if (!step(OpKind::Cast))
+      return false;
+    matrix.codes = constantOf(at);
+    if (!matrix.codes || matrix.codes->element() != ElementType::U4 ||
+        matrix.codes->shape().size() != 3)
+      return false;
+    llvm::ArrayRef<int64_t> shape = matrix.codes->shape();
+    matrix.block = shape[2];
+    matrix.columnStride = shape[1] * shape[2];
+    return shape[0] == matrix.n && matrix.scales->shape()[1] == shape[1] &&
+           matrix.block >= 2 && matrix.block % 2 == 0 &&
+           matrix.columnStride >= matrix.k &&
+           matrix.columnStride - matrix.k < matrix.block;
+  }
+};
+
+} // namespace
+
+kernel::Weight::Matrix QuantisedMatrix::codeMatrix() const {
+  kernel::Weight::Matrix m;
+  m.k = k;
+  m.n = n;
+  m.rowStride = 1;
+  m.columnStride = columnStride;
+  return m;
+}
+
+kernel::Weight::Matrix QuantisedMatrix::blockMatrix() const {
+  kernel::Weight::Matrix m;
+  m.k = scales->shape()[1];
+  m.n = n;
+  m.rowStride = 1;
+  m.columnStride = m.k;
+  return m;
+}
+
+std::optional<QuantisedMatrix> quantisedMatrix(const Op &product) {
+  if (product.kind() != OpKind::MatMul)
+    return std::nullopt;
+  return Reader().read(product);
+}
+
+} // namespace tenon::codegen

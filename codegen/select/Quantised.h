@@ -1,0 +1,38 @@
+//===- Quantised.h - constant matrices of 4-bit codes --------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_CODEGEN_SELECT_QUANTISED_H
+#define TENON_CODEGEN_SELECT_QUANTISED_H
+
+#include "ir/Op.h"
+#include "ir/kernel/Program.h"
+#include <optional>
+
+namespace tenon::codegen {
+
+/// B[k, n] = scale[k / block, n] * (code[k, n] - zero[k / block, n]).
+struct QuantisedMatrix {
+  /// u4; the codes of column n lie together, `columnStride` of them.
+  ir::ConstantRef codes;
+  int64_t k = 0, n = 0, block = 0, columnStride = 0;
+  /// f32[n, blocks]; zeros may be null: then all are `zero`.
+  ir::ConstantRef scales, zeros;
+  double zero = 0;
+  /// What computes B, which the kernel does instead.
+  llvm::SmallVector<const ir::Op *, 6> steps;
+
+  /// How codes, and scales and zeros, are packed.
+  kernel::Weight::Matrix codeMatrix() const;
+  kernel::Weight::Matrix blockMatrix() const;
+};
+
+/// The matrix that \p product multiplies by, if nothing else uses what computes
+/// it and the kernel can: f32, even k and block.
+std::optional<QuantisedMatrix> quantisedMatrix(const ir::Op &product);
+
+} // namespace tenon::codegen
+
+#endif // TENON_CODEGEN_SELECT_QUANTISED_H
