@@ -235,6 +235,7 @@ template <class Cfg> struct QueryRows {
                       pack2<T>(low, high));
       }
     }
+    __syncwarp();
     // The bit of lane 4 g is that of row g.
     unsigned low = __ballot_sync(all_lanes, uniform[0]),
              high = __ballot_sync(all_lanes, uniform[1]);

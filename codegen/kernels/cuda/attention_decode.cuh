@@ -286,19 +286,8 @@ template <class Cfg> struct DecodeBlock {
         mine[r * size + 1] = totals[r];
       }
     });
-    __threadfence();
-    __shared__ uint32_t arrived;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      arrived = atomicAdd(counter, 1u);
-      if (arrived == uint32_t(splits - 1))
-        *counter = 0;
-    }
-    __syncthreads();
-    if (arrived == uint32_t(splits - 1)) {
-      __threadfence();
+    if (is_last_block(counter, splits))
       join(parts, splits);
-    }
   }
 };
 

@@ -203,6 +203,27 @@ TN_FN void copy_tile(uint32_t to, const Source &s, int thread) {
 }
 
 //===----------------------------------------------------------------------===//
+// Between blocks
+//===----------------------------------------------------------------------===//
+
+/// Whether this is the last of `blocks` blocks to call it with this counter,
+/// which is 0 before the first and after the last; then, all that the others
+/// wrote before they called it can be read. All threads of the block call it.
+TN_FN bool is_last_block(uint32_t *counter, int blocks) {
+  __threadfence();
+  __syncthreads();
+  bool last = false;
+  if (threadIdx.x == 0) {
+    last = atomicAdd(counter, 1u) == uint32_t(blocks - 1);
+    if (last)
+      *counter = 0;
+  }
+  last = __syncthreads_or(last);
+  __threadfence();
+  return last;
+}
+
+//===----------------------------------------------------------------------===//
 // Shared to registers
 //===----------------------------------------------------------------------===//
 

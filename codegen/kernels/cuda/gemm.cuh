@@ -90,14 +90,18 @@ TN_FN void finish_warp(const GemmArgs &g, const EpilogueArgs &args, int row,
     // One at a time: the sums leave few registers for an epilogue.
     TN_PRAGMA(unroll 1)
     for (int turn = 0; turn < 16 / rows * turns; ++turn) {
-      int r = turn / turns * rows + lane_id() / lanes_across;
+      // Rows whose words lie in different banks are read together.
+      int line = lane_id() / lanes_across;
+      if (width == 4 && lanes_across == 4)
+        line = (line & 4) | (line & 1) << 1 | (line >> 1 & 1);
+      int r = turn / turns * rows + line;
       int x = (turn % turns * lanes_across + lane_id() % lanes_across) * width;
       union {
         Words4 words[width / 4];
         lanes<Sum, width> v;
       } u;
       // Of eight lanes, four read one half first and four the other.
-      bool swap = width == 8 && (lane_id() >> 2 & 1);
+      bool swap = width == 8 && (lane_id() >> (lanes_across == 2 ? 0 : 2) & 1);
       TN_UNROLL
       for (int i = 0; i < width / 4; ++i) {
         int piece = swap ? i ^ 1 : i;
@@ -193,18 +197,8 @@ TN_FN bool join_tile(const StreamShare &share, int64_t tile, char *partials,
       w.x[x] = __builtin_bit_cast(uint32_t, sums.at(i * 4 + x));
     *(Words4 *)(mine + i * step) = w;
   }
-  __threadfence();
-  __shared__ uint32_t arrived;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    arrived = atomicAdd(counter, 1u);
-    if (arrived == uint32_t(to - from))
-      *counter = 0;
-  }
-  __syncthreads();
-  if (arrived != uint32_t(to - from))
+  if (!is_last_block(counter, to - from + 1))
     return false;
-  __threadfence();
   sums.clear();
   for (int b = from; b <= to; ++b) {
     const float *p = partial_sums<Cfg>(partials, b, share.begin(b) < first);

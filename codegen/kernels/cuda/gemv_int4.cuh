@@ -24,7 +24,7 @@
 ///
 ///   views   0   A       last dimension contiguous
 ///           1   q       u8 [N, ceil(K / block), block / 2], contiguous,
-///           16-byte
+///           4-byte
 ///                       aligned; the lower half of a byte is the even k. What
 ///                       lies beyond K in the last block is not used
 ///           2   scales  [N, ceil(K / block)], contiguous
@@ -95,22 +95,28 @@ TN_FN void gemv_int4(const tn_args *args) {
   int64_t lda = a.stride[rank - 2];
   const In *pa = (const In *)a.data;
 
-  // A lane has 8 bytes, that is 16 weights of one block, of each column.
+  // A lane has 8 weights of each column at a time, its neighbour the next 8;
+  // several such words are on their way together.
+  constexpr int words = 4, span = 32 * 8 * T::k_split;
   float sum[rows][T::per_warp] = {};
-  int step = 32 * 16 * T::k_split;
   TN_PRAGMA(unroll 1)
-  for (int at = (warp_id() % T::k_split * 32 + lane_id()) * 16; at < k;
-       at += step) {
-    Words2 packed[T::per_warp];
+  for (int at = (warp_id() % T::k_split * 32 + lane_id()) * 8; at < k;
+       at += words * span) {
+    uint32_t packed[words][T::per_warp] = {};
     TN_UNROLL
+    for (int i = 0; i < words; ++i)
+      TN_UNROLL
     for (int j = 0; j < T::per_warp; ++j)
-      packed[j] =
-          *(const Words2 *)(w.q +
-                            (first + j < n ? first + j : n - 1) * column_bytes +
-                            at / 2);
+      if (at + i * span < k)
+        packed[i][j] = *(const uint32_t *)(w.q +
+                                           (first + j < n ? first + j : n - 1) *
+                                               column_bytes +
+                                           (at + i * span) / 2);
     TN_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      int from = at + half * 8;
+    for (int i = 0; i < words; ++i) {
+      int from = at + i * span;
+      if (from >= k)
+        break;
       lanes<In, 8> x[rows];
       TN_UNROLL
       for (int r = 0; r < rows; ++r)
@@ -119,12 +125,12 @@ TN_FN void gemv_int4(const tn_args *args) {
       TN_UNROLL
       for (int j = 0; j < T::per_warp; ++j) {
         float y[8];
-        w.unpack(packed[j].x[half], first + j < n ? first + j : n - 1, at, y);
+        w.unpack(packed[i][j], first + j < n ? first + j : n - 1, from, y);
         TN_UNROLL
         for (int r = 0; r < rows; ++r)
           TN_UNROLL
-        for (int i = 0; i < 8; ++i)
-          sum[r][j] = __fmaf_rn(to_float(x[r].x[i]), y[i], sum[r][j]);
+        for (int x8 = 0; x8 < 8; ++x8)
+          sum[r][j] = __fmaf_rn(to_float(x[r].x[x8]), y[x8], sum[r][j]);
       }
     }
   }

@@ -28,8 +28,17 @@ struct GemmTuning {
 const std::vector<GemmTuning> &gemmTunings();
 const GemmTuning &gemmTuning(const std::string &name);
 
+/// A tuning of gemm_sm90.cuh.
+struct BulkTuning {
+  const char *name;
+  int bn, stages;
+};
+const std::vector<BulkTuning> &bulkTunings();
+
 struct GemmCase {
   GemmTuning tuning;
+  /// Not null: the kernel of sm_90a with this tuning.
+  const BulkTuning *bulk = nullptr;
   const Element *in = &f16, *out = &f16;
   bool nk = false, stream = false;
   /// Blocks of the grid if `stream`.

@@ -21,16 +21,19 @@ using namespace test;
 
 namespace {
 
+/// sm_90a alone.
+constexpr int bulkArch = 901;
+
 /// The architectures from `least` on that are to be tried.
-std::vector<int> archsFrom(int least) {
+std::vector<std::string> archsFrom(int least) {
+  if (least == bulkArch)
+    return {"90a"};
   const char *which = getenv("TN_TEST_ARCHS");
-  std::vector<int> archs = {least, 120};
-  if (which && !strcmp(which, "all")) {
-    archs = {least};
-    for (int arch : {75, 80, 86, 89, 90, 100, 120})
-      if (arch > least)
-        archs.push_back(arch);
-  }
+  bool all = which && !strcmp(which, "all");
+  std::vector<std::string> archs = {std::to_string(least)};
+  for (int arch : {75, 80, 86, 89, 90, 100, 120})
+    if (arch > least && (all || arch == 120))
+      archs.push_back(std::to_string(arch));
   return archs;
 }
 
@@ -47,9 +50,11 @@ void checkCompiles(const std::string &what, const std::string &source,
                    int least) {
   if (!nvrtcMissing().empty())
     GTEST_SKIP() << nvrtcMissing();
-  for (int arch : archsFrom(least)) {
-    Compiled unit = compile(source, "sm_" + std::to_string(arch));
+  for (const std::string &arch : archsFrom(least)) {
+    Compiled unit = compile(source, "sm_" + arch);
     ASSERT_TRUE(unit.ok) << "sm_" << arch << "\n" << unit.log << source;
+    EXPECT_EQ(unit.log.find("Potential Performance Loss"), std::string::npos)
+        << unit.log;
     EXPECT_EQ(unit.log.find("warning"), std::string::npos) << unit.log;
     int stack = reported(unit.log, " bytes stack frame"),
         spilled = reported(unit.log, " bytes spill stores"),
@@ -90,6 +95,19 @@ TEST_P(CompileGemm, EveryArch) {
 }
 INSTANTIATE_TEST_SUITE_P(Compile, CompileGemm,
                          testing::Range(0, int(gemmTunings().size())), nameOf);
+
+TEST(CompileBulk, Hopper) {
+  for (const BulkTuning &t : bulkTunings())
+    for (bool nk : {false, true}) {
+      GemmCase c;
+      c.tuning = gemmTunings()[0];
+      c.bulk = &t;
+      c.in = c.out = nk ? &f16 : &bf16;
+      c.nk = nk;
+      c.epilogue = true;
+      checkCompiles(t.name, gemmSource(c), bulkArch);
+    }
+}
 
 class CompileAttention : public testing::TestWithParam<int> {};
 

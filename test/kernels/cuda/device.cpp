@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <type_traits>
 
 namespace fs = std::filesystem;
 
@@ -149,6 +150,18 @@ struct Driver {
 #define TN_CUDA(NAME, SYMBOL, PARAMETERS) CUresult(*NAME) PARAMETERS = nullptr;
 #include "runtime/device/cuda_api.def"
   std::string missing;
+  // What only the emulator has.
+  const char *(*lastReport)() = nullptr;
+  void (*forgetError)() = nullptr;
+  const char *(*counters)() = nullptr;
+  void (*clearCounters)() = nullptr;
+
+  /// Absent in drivers before CUDA 12.
+  CUresult (*encodeTiled)(void *map, int type, unsigned rank, void *address,
+                          const uint64_t *size, const uint64_t *strides,
+                          const uint32_t *box, const uint32_t *steps,
+                          int interleave, int swizzle, int promotion,
+                          int fill) = nullptr;
 
   static Driver &get() {
     static Driver d = open();
@@ -168,6 +181,9 @@ struct Driver {
 private:
   static Driver open() {
     Driver d;
+    // What an emulator plays, unless told otherwise: it runs all that is
+    // tested.
+    setenv("TENON_EMULATED_ARCH", "sm_90a", 0);
     const char *given = getenv("TENON_CUDA_DRIVER");
     std::string name = given ? given : "libcuda.so.1";
     void *library = dlopen(name.c_str(), RTLD_NOW);
@@ -182,6 +198,14 @@ private:
 #include "runtime/device/cuda_api.def"
     if (!d.missing.empty())
       return d;
+    auto find = [&](auto &f, const char *symbol) {
+      f = (std::remove_reference_t<decltype(f)>)dlsym(library, symbol);
+    };
+    find(d.encodeTiled, "cuTensorMapEncodeTiled");
+    find(d.lastReport, "tenon_emulator_last_report");
+    find(d.forgetError, "tenon_emulator_reset");
+    find(d.counters, "tenon_emulator_counters");
+    find(d.clearCounters, "tenon_emulator_clear_counters");
     CUcontext context;
     int count = 0;
     CUresult error = d.cuInit(0);
@@ -221,6 +245,21 @@ std::vector<char> packArguments(const LaunchSpec &spec) {
   return bytes;
 }
 
+struct alignas(64) EncodedMap {
+  char opaque[128];
+};
+
+CUresult encode(const BulkMap &m, EncodedMap &encoded) {
+  constexpr int float16 = 6, bfloat16 = 9, swizzle128 = 3;
+  const Driver &d = Driver::get();
+  if (!d.encodeTiled)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  uint32_t steps[3] = {1, 1, 1};
+  return d.encodeTiled(&encoded, m.isBfloat ? bfloat16 : float16, 3,
+                       (void *)m.data, m.size, m.strideBytes, m.box, steps, 0,
+                       swizzle128, 0, 0);
+}
+
 } // namespace
 
 std::string Device::missing() { return Driver::get().missing; }
@@ -251,15 +290,17 @@ Buffer Device::allocate(size_t bytes, size_t zeros) {
   return b;
 }
 
-Buffer Device::upload(const void *data, size_t bytes) {
-  const Driver &d = Driver::get();
-  Buffer b;
-  b.bytes = bytes;
-  d.cuMemAlloc(&b.address, bytes ? bytes : 1);
-  if (bytes)
-    d.cuMemcpyHtoDAsync(b.address, data, bytes, nullptr);
-  d.cuStreamSynchronize(nullptr);
+Buffer Device::upload(const std::vector<char> &data) {
+  Buffer b = allocate(data.size(), 0);
+  write(b, data);
   return b;
+}
+
+void Device::write(const Buffer &buffer, const std::vector<char> &data) {
+  const Driver &d = Driver::get();
+  if (!data.empty())
+    d.cuMemcpyHtoDAsync(buffer.address, data.data(), data.size(), nullptr);
+  d.cuStreamSynchronize(nullptr);
 }
 
 std::vector<char> Device::download(const Buffer &buffer) {
@@ -275,14 +316,29 @@ void Device::release(const Buffer &buffer) {
   Driver::get().cuMemFree(buffer.address);
 }
 
+bool Device::isEmulated() const { return Driver::get().counters != nullptr; }
+
+std::string Device::takeCounters() {
+  const Driver &d = Driver::get();
+  std::string text = d.counters();
+  d.clearCounters();
+  return text;
+}
+
 std::string Device::launch(const std::string &image, const std::string &entry,
                            const LaunchSpec &spec) {
   const Driver &d = Driver::get();
   CUmodule module;
   CUresult error =
       d.cuModuleLoadDataEx(&module, image.c_str(), 0, nullptr, nullptr);
-  if (error != CUDA_SUCCESS)
-    return d.text(error, "cuModuleLoadDataEx");
+  if (error != CUDA_SUCCESS) {
+    std::string text = d.text(error, "cuModuleLoadDataEx");
+    if (d.forgetError) {
+      text += std::string(": ") + d.lastReport();
+      d.forgetError();
+    }
+    return text;
+  }
   CUfunction function;
   const char *at = "cuModuleGetFunction";
   error = d.cuModuleGetFunction(&function, module, entry.c_str());
@@ -295,16 +351,28 @@ std::string Device::launch(const std::string &image, const std::string &entry,
   if (error == CUDA_SUCCESS) {
     at = "cuLaunchKernel";
     std::vector<char> arguments = packArguments(spec);
-    void *parameters[] = {arguments.data()};
-    error = d.cuLaunchKernel(function, spec.grid.x, spec.grid.y, spec.grid.z,
-                             spec.threads, 1, 1, spec.sharedBytes, nullptr,
-                             parameters, nullptr);
+    std::vector<EncodedMap> maps(spec.maps.size());
+    std::vector<void *> parameters = {arguments.data()};
+    for (size_t i = 0; i < maps.size() && error == CUDA_SUCCESS; ++i) {
+      error = encode(spec.maps[i], maps[i]);
+      parameters.push_back(&maps[i]);
+    }
+    if (error != CUDA_SUCCESS)
+      at = "cuTensorMapEncodeTiled";
+    else
+      error = d.cuLaunchKernel(function, spec.grid.x, spec.grid.y, spec.grid.z,
+                               spec.threads, 1, 1, spec.sharedBytes, nullptr,
+                               parameters.data(), nullptr);
   }
   if (error == CUDA_SUCCESS) {
     at = "cuStreamSynchronize";
     error = d.cuStreamSynchronize(nullptr);
   }
   std::string text = d.text(error, at);
+  if (error != CUDA_SUCCESS && d.forgetError) {
+    text += std::string(": ") + d.lastReport();
+    d.forgetError();
+  }
   d.cuModuleUnload(module);
   return text;
 }

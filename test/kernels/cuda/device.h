@@ -59,6 +59,14 @@ struct Dim3 {
   unsigned x = 1, y = 1, z = 1;
 };
 
+/// A 3-dimensional tensor map of 16-bit elements with the 128-byte swizzle.
+struct BulkMap {
+  CUdeviceptr data;
+  bool isBfloat;
+  uint64_t size[3], strideBytes[2];
+  uint32_t box[3];
+};
+
 /// All that a launch has besides the code.
 struct LaunchSpec {
   Dim3 grid;
@@ -68,6 +76,7 @@ struct LaunchSpec {
   int rank = 1; ///< Cfg::view_rank
   CUdeviceptr scratch = 0;
   std::vector<int64_t> params;
+  std::vector<BulkMap> maps;
 };
 
 /// The one device of a test program.
@@ -80,15 +89,21 @@ public:
   /// Major * 10 + minor.
   int arch() const { return capability; }
 
-  Buffer upload(const void *data, size_t bytes);
+  Buffer upload(const std::vector<char> &data);
   /// The first `zeros` bytes are 0, the others are left as they are.
   Buffer allocate(size_t bytes, size_t zeros);
+  void write(const Buffer &buffer, const std::vector<char> &data);
   std::vector<char> download(const Buffer &buffer);
   void release(const Buffer &buffer);
 
-  /// Loads `image`, launches its `entry` and waits. Empty, or what went wrong.
+  /// Loads `image`, launches its `entry` and waits. Empty, or what went wrong;
+  /// of the emulator with its report, and the device can be used again.
   std::string launch(const std::string &image, const std::string &entry,
                      const LaunchSpec &spec);
+
+  bool isEmulated() const;
+  /// The emulator's counters since the last call, as JSON.
+  std::string takeCounters();
 
 private:
   Device() = default;

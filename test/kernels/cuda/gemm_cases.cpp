@@ -27,7 +27,8 @@ std::string functorText(bool epilogue, const char *name) {
   return "struct E { // relu(x0 + x1) + x2\n"
          "  template <class V, class A> static TN_FN auto apply(V x0, const A "
          "&e, int64_t row, int64_t col) {\n"
-         "    return tn_add(tn_relu(tn_add(x0, tn_cast<float>(tn::load_row<" +
+         "    return tn_add(tn_relu(tn_add(tn_cast<float>(x0), "
+         "tn_cast<float>(tn::load_row<" +
          type + ">(e, 0, row, col)))), tn_cast<float>(tn::load_full<" + type +
          ">(e, 1, row, col)));\n  }\n};\n";
 }
@@ -150,7 +151,70 @@ std::string GemmTuning::text() const {
   return s + number(stages) + ">";
 }
 
+const std::vector<BulkTuning> &bulkTunings() {
+  static const std::vector<BulkTuning> all = {
+#define TN_BULK_TUNING(NAME, ...) {#NAME, __VA_ARGS__},
+#include "kernels/cuda/tunings.def"
+  };
+  return all;
+}
+
+namespace {
+
+/// The unit of a case for sm_90a.
+std::string bulkSource(const GemmCase &c) {
+  std::string extra = c.out->size == 2 ? c.out->name : "float";
+  return "#include \"kernels/cuda/gemm_sm90.cuh\"\nstruct Cfg0 {\n  using In "
+         "= " +
+         std::string(c.in->name) + "; using Out = " + c.out->name +
+         ";\n  using Operands = " + operandTypes(c) +
+         ";\n  using Tiling = tn::BulkTiling<" + number(c.bulk->bn) + ", " +
+         number(c.bulk->stages) +
+         ">;\n  static constexpr tn::Layout b = tn::Layout::" +
+         (c.nk ? "nk" : "kn") +
+         ";\n  static constexpr bool shared_a = false, shared_b = " +
+         (c.sharedB ? "true" : "false") +
+         ";\n  static constexpr int rank = 3, threads = 384, num_views = " +
+         (c.epilogue ? "5" : "3") + ", num_params = 0, view_rank = 3;\n};\n" +
+         functorText(c.epilogue, extra.c_str()) +
+         "TN_UNIT_MAPS(0, tn::gemm_sm90<Cfg0, E>)\n";
+}
+
+/// Grid, shared memory and tensor maps as the kernel's contract says.
+void shapeBulk(const GemmCase &c, const Operands &o, LaunchSpec &spec) {
+  const BulkTuning &t = *c.bulk;
+  spec.grid.x = unsigned(ceilDiv(c.m, 128) * ceilDiv(c.n, t.bn));
+  spec.threads = 384;
+  int64_t stages = t.stages * (128 + t.bn) * 128;
+  spec.sharedBytes = unsigned(
+      std::max<int64_t>(stages, 8 * 16 * (t.bn + 8) * 4) + t.stages * 16);
+  auto map = [&](const DeviceTensor &x, int64_t across, int64_t rows,
+                 int64_t pitch, int64_t batches, unsigned boxRows) {
+    BulkMap m = {};
+    m.data = x.buffer.address;
+    m.isBfloat = x.type == &bf16;
+    m.size[0] = across;
+    m.size[1] = rows;
+    m.size[2] = batches;
+    m.strideBytes[0] = pitch * 2;
+    m.strideBytes[1] = rows * pitch * 2;
+    m.box[0] = 64;
+    m.box[1] = boxRows;
+    m.box[2] = 1;
+    return m;
+  };
+  int64_t lda = c.k + c.gapA, ldb = (c.nk ? c.k : c.n) + c.gapB;
+  int64_t bBatches = c.sharedB ? 1 : c.batch;
+  spec.maps = {map(o.a, c.k, c.m, lda, c.batch, 128),
+               c.nk ? map(o.b, c.k, c.n, ldb, bBatches, t.bn)
+                    : map(o.b, c.n, c.k, ldb, bBatches, 64)};
+}
+
+} // namespace
+
 std::string gemmSource(const GemmCase &c) {
+  if (c.bulk)
+    return bulkSource(c);
   int64_t size = c.in->size;
   int64_t lda = c.k + c.gapA, ldb = (c.nk ? c.k : c.n) + c.gapB;
   int threads = c.tuning.bm / c.tuning.wm * (c.tuning.bn / c.tuning.wn) * 32;
@@ -175,7 +239,8 @@ std::string gemmSource(const GemmCase &c) {
 
 std::string runGemm(const GemmCase &c, const Headers &headers) {
   std::string source = gemmSource(c);
-  Compiled unit = compile(source, runArch(c.tuning.arch), headers);
+  Compiled unit =
+      compile(source, runArch(c.bulk ? 90 : c.tuning.arch), headers);
   if (!unit.ok)
     return "does not compile: " + unit.log;
   Operands o = makeOperands(c);
@@ -195,6 +260,8 @@ std::string runGemm(const GemmCase &c, const Headers &headers) {
     spec.views.push_back(o.residual.view());
   }
   spec.views.push_back(o.c.view());
+  if (c.bulk)
+    shapeBulk(c, o, spec);
   Device *device = Device::get();
   Buffer scratch;
   if (c.stream) {
@@ -205,11 +272,14 @@ std::string runGemm(const GemmCase &c, const Headers &headers) {
     spec.scratch = scratch.address;
   }
   std::string error;
-  for (int i = 0; i < c.repeat && error.empty(); ++i)
+  const std::vector<char> before = o.c.bytes;
+  for (int i = 0; i < c.repeat && error.empty(); ++i) {
+    device->write(o.c.buffer, before);
     error = device->launch(unit.image, "tn_unit_0", spec);
-  o.c.bytes = device->download(o.c.buffer);
-  if (error.empty())
-    error = compareProduct(c, o, t.math);
+    o.c.bytes = device->download(o.c.buffer);
+    if (error.empty())
+      error = compareProduct(c, o, c.bulk ? "tensor" : t.math);
+  }
   if (c.stream)
     device->release(scratch);
   o.release();

@@ -142,6 +142,36 @@ TEST(Gemm, ResultsOfOtherTypes) {
   EXPECT_EQ(runGemm(c), "");
 }
 
+class EveryBulk : public testing::TestWithParam<int> {};
+
+TEST_P(EveryBulk, RaggedSizesAndBatches) {
+  TN_NEED_DEVICE();
+  for (bool nk : {false, true}) {
+    GemmCase c;
+    c.tuning = gemmTuning("half_64x64");
+    c.bulk = &bulkTunings()[GetParam()];
+    c.in = c.out = nk ? &bf16 : &f16;
+    c.nk = nk;
+    // Rows begin on multiples of 16 bytes.
+    c.m = 131;
+    c.n = c.bulk->bn + 24;
+    c.k = 64 * c.bulk->stages + 72;
+    c.epilogue = true;
+    EXPECT_EQ(runGemm(c), "") << (nk ? "nk" : "kn");
+    c.m = 20;
+    c.batch = 2;
+    c.sharedB = nk;
+    c.k = 40;
+    c.out = &f32;
+    EXPECT_EQ(runGemm(c), "") << (nk ? "nk" : "kn") << ", batches";
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Gemm, EveryBulk,
+                         testing::Range(0, int(bulkTunings().size())),
+                         [](const auto &info) {
+                           return std::string(bulkTunings()[info.param].name);
+                         });
+
 class EveryGemv : public testing::TestWithParam<int> {};
 
 TEST_P(EveryGemv, PlainMatrices) {

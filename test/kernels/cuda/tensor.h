@@ -120,7 +120,7 @@ inline DeviceTensor makeTensor(const Element &type, std::vector<int64_t> shape,
     type.encode(draw(), t.bytes.data() + i);
   t.shape = std::move(shape);
   t.stride = std::move(stride);
-  t.buffer = Device::get()->upload(t.bytes.data(), t.bytes.size());
+  t.buffer = Device::get()->upload(t.bytes);
   return t;
 }
 
@@ -168,10 +168,9 @@ inline int alignmentOf(int64_t bytes) {
   return a;
 }
 
-/// The PTX architecture that a case of least architecture `least` runs as: at
-/// most sm_80's, so that what runs is what most GPUs run.
+/// The PTX architecture that a case of least architecture `least` runs as.
 inline std::string runArch(int least) {
-  return "compute_" + std::to_string(least);
+  return "compute_" + std::to_string(least) + (least == 90 ? "a" : "");
 }
 
 #define TN_NEED_DEVICE()                                                       \
