@@ -157,13 +157,13 @@ TN_FN void consume(StageRing<Cfg> &ring, int group, int depth,
     commit_products();
     // The products before these are finished, so their stage is empty.
     wait_products<1>();
-    if (block > 0 && threadIdx.x % 128 == 0)
+    if (block > 0 && lane_id() == 0)
       arrive(last_empty);
     last_empty = ring.empty();
     ring.advance();
   } while (++block < depth);
   wait_products<0>();
-  if (threadIdx.x % 128 == 0)
+  if (lane_id() == 0)
     arrive(last_empty);
 }
 
@@ -189,7 +189,8 @@ TN_FN void gemm_sm90(const tn_args *args, const TensorMap *map_a,
   if (threadIdx.x == 0) {
     for (int s = 0; s < S::stages; ++s) {
       init_barrier(ring.shared + S::barriers_at + s * 16, 1);
-      init_barrier(ring.shared + S::barriers_at + s * 16 + 8, 2);
+      init_barrier(ring.shared + S::barriers_at + s * 16 + 8,
+                   S::consumers / 32);
     }
     fence_barriers();
   }

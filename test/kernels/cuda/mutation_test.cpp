@@ -49,6 +49,11 @@ std::string runCase(const std::string &name, const Headers &headers) {
   GemmCase g = gemmCase("half_64x64", f16);
   if (name == "gemm")
     return runGemm(g, headers);
+  if (name == "bulk") {
+    g.bulk = &bulkTunings().back();
+    g.k = 64 * (g.bulk->stages + 2);
+    return runGemm(g, headers);
+  }
   if (name == "nk") {
     g.nk = true;
     return runGemm(g, headers);
@@ -157,7 +162,7 @@ TEST(Faults, NoneWithoutMutation) {
     GTEST_SKIP() << reason;
   for (const char *name : {"gemm", "nk", "odd", "odd4", "gap", "stream",
                            "turing", "tf32", "tf32x3", "fma", "flash", "masked",
-                           "uniform", "decode", "gemv", "int4"})
+                           "uniform", "decode", "gemv", "int4", "bulk"})
     EXPECT_EQ(findFault(name, kernelHeaders()), "") << name;
 }
 
