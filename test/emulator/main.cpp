@@ -5,9 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include <cstdlib>
 #include <gtest/gtest.h>
 
 int main(int argc, char **argv) {
+  setenv("TENON_EMULATED_ARCH", "sm_90a", 0);
+  setenv("TENON_EMULATED_MEMORY", "64M", 0);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -45,8 +45,8 @@ template <unsigned M, typename H> H outHalf(H x) {
   float value = x;
   if ((M & HalfSat))
     return H::round(saturate01(value));
-  if ((M & HalfRelu) && value < 0)
-    return H{0};
+  if ((M & HalfRelu) && value == value && (x.bits & 0x8000))
+    return H{0}; // -0 too
   return x;
 }
 
