@@ -103,7 +103,7 @@ void Worker::startWarp(Warp &warp, Block &block, unsigned index) {
   warp.frames.clear();
   warp.copyGroups.clear();
   warp.openCopies.clear();
-  warp.wgmmaGroups.clear();
+  warp.wgmmaCommitted = warp.wgmmaWaited = 0;
   warp.bulkGroups.clear();
   warp.waitsAt = nullptr;
   warp.clusterArrived = false;
@@ -127,6 +127,7 @@ void Worker::start(Block &block, uint64_t clusterIndex, unsigned rank) {
   block.liveThreads = static_cast<uint32_t>(launch.block.count());
   block.sharedEnd = launch.sharedEnd;
   block.mbarriers.clear();
+  block.warpgroups.assign((block.warps.size() + 3) / 4, Warpgroup());
   block.clusterClock.fill(0);
   for (NamedBarrier &barrier : block.barriers)
     barrier = NamedBarrier();

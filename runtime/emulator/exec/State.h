@@ -89,9 +89,10 @@ struct Warp {
   std::vector<std::unique_ptr<char[]>> callFrames; // by depth
   std::vector<std::vector<CopyPiece>> copyGroups;  // committed, oldest first
   std::vector<CopyPiece> openCopies;
-  AsyncGroups wgmmaGroups, bulkGroups;
-  const Op *waitsAt = nullptr; // for reports
-  uint64_t clusterPhase = 0;   // that it arrived in, and waits to be over
+  AsyncGroups bulkGroups;
+  uint64_t wgmmaCommitted = 0, wgmmaWaited = 0; // groups so far
+  const Op *waitsAt = nullptr;                  // for reports
+  uint64_t clusterPhase = 0; // that it arrived in, and waits to be over
   bool clusterArrived = false;
 
   uint32_t live() const { return present & ~exited; }
@@ -118,6 +119,13 @@ struct FreeDeleter {
 };
 using Buffer = std::unique_ptr<char, FreeDeleter>;
 
+/// The wgmma groups of four warps, from number `first` on. A group's end is one
+/// for all four: what it stamps is the work of all of them.
+struct Warpgroup {
+  uint64_t first = 0;
+  AsyncGroups groups;
+};
+
 /// A thread block.
 struct Block {
   Cluster *cluster = nullptr;
@@ -131,6 +139,7 @@ struct Block {
   NamedBarrier barriers[16];
   SharedShadow::Clock clusterClock{};
   std::vector<Warp> warps;
+  std::vector<Warpgroup> warpgroups;
   Buffer registers;
   /// What waiters of an mbarrier learn, by its offset.
   std::unordered_map<uint32_t, SharedShadow::Stamp> mbarriers;

@@ -55,21 +55,59 @@ void multiply(Warp &warp, const Op &op, uint32_t mask) {
             b, keepsD, memory);
 }
 
+Warpgroup &groupOf(Warp &warp) {
+  return warp.block->warpgroups[warp.index / 4];
+}
+
 void commitGroup(Warp &warp, const Op &op, uint32_t mask) {
   if (!needsWholeWarp(warp, op, mask))
     return;
-  warp.wgmmaGroups.emplace_back();
+  Warpgroup &group = groupOf(warp);
+  uint64_t at = warp.wgmmaCommitted++ - group.first;
+  if (at >= group.groups.size())
+    group.groups.resize(at + 1);
   if (warp.launch->checks.races)
-    warp.block->shadow.releaseAsync(warp.wgmmaGroups.back());
+    warp.block->shadow.releaseAsync(group.groups[at]);
 }
 
+/// Calls see(warp) for those of a warpgroup that still run.
+template <typename See> void forWarpgroup(Warp &warp, See &&see) {
+  std::vector<Warp> &warps = warp.block->warps;
+  unsigned first = warp.index / 4 * 4;
+  for (unsigned i = first; i != warps.size() && i != first + 4; ++i)
+    if (warps[i].state != WarpState::Done)
+      see(warps[i]);
+}
+
+/// One warp of the four that has waited may tell others that the operands are
+/// free, so it waits until the other three have committed the same groups.
 void waitGroup(Warp &warp, const Op &op, uint32_t mask) {
   if (!needsWholeWarp(warp, op, mask))
     return;
-  while (warp.wgmmaGroups.size() > op.extra) {
-    warp.block->shadow.acquireFrom(warp.index, warp.wgmmaGroups.front());
-    warp.wgmmaGroups.pop_front();
+  uint64_t committed = warp.wgmmaCommitted;
+  uint64_t wanted = committed > op.extra ? committed - op.extra : 0;
+  if (wanted <= warp.wgmmaWaited)
+    return;
+  bool complete = true;
+  forWarpgroup(warp, [&](const Warp &other) {
+    complete &= other.wgmmaCommitted >= wanted;
+  });
+  if (!complete) { // again, when the others have had their turn
+    warp.pc = &op;
+    warp.waitsAt = &op;
+    warp.yielded = true;
+    return;
   }
+  Warpgroup &group = groupOf(warp);
+  for (uint64_t i = warp.wgmmaWaited; i != wanted; ++i)
+    warp.block->shadow.acquireFrom(warp.index, group.groups[i - group.first]);
+  warp.wgmmaWaited = wanted;
+  uint64_t least = wanted;
+  forWarpgroup(warp, [&](const Warp &other) {
+    least = std::min(least, other.wgmmaWaited);
+  });
+  for (; group.first < least; ++group.first)
+    group.groups.pop_front();
 }
 
 void fence(Warp &warp, const Op &op, uint32_t mask) {

@@ -145,12 +145,13 @@ __device__ void consume(int fault, Shared &s, float (&d)[32], int steps) {
       multiply(d, describeTile(fault, sharedAddress(s.a[stage]) + k * 2),
                describeTile(fault, sharedAddress(s.b[stage]) + k * 2));
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-    if (fault == EarlyRelease)
+    if (fault == EarlyRelease && threadIdx.x == 32)
       arrive(sharedAddress(&s.empty[stage]));
     if (codeFault != NoWgmmaWait)
       asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
     pin(d);
-    if (fault != EarlyRelease)
+    // Any one thread: wgmma ends for the whole warpgroup.
+    if (fault != EarlyRelease && threadIdx.x == 32)
       arrive(sharedAddress(&s.empty[stage]));
   }
 }
@@ -195,7 +196,7 @@ __device__ void run(int fault, const CUtensorMap *a, const CUtensorMap *b,
   if (threadIdx.x == 0 && fault != NoBarrierInit) {
     for (int i = 0; i < stages; ++i) {
       initBarrier(sharedAddress(&s.full[i]), 1);
-      initBarrier(sharedAddress(&s.empty[i]), consumers);
+      initBarrier(sharedAddress(&s.empty[i]), 1);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
