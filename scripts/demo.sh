@@ -8,7 +8,7 @@ scripts/build.sh release tenon
 mkdir -p build/demo
 
 play=test/models/shakespeare
-build/bin/tenon compile $play/model.onnx --tokenizer=$play/tokenizer.json -o build/demo/shakespeare
+build/bin/tenon compile $play/model.onnx --tokenizer=$play/tokenizer.json --max-context=1024 -o build/demo/shakespeare
 build/demo/shakespeare --generate --prompt=$'JULIET:\n' --max-tokens=160 --temperature=0.8 --top-k=40 --seed=7
 build/demo/shakespeare --show-steps --prompt="O Romeo, Romeo! wherefore art thou"
 

@@ -4,7 +4,7 @@
 Tiny models with caches (test/models/tiny) are compiled as libraries, with the caches as inputs and outputs and as
 state (--max-context), and fed through the C interface: a prefill must give the logits of the reference's model run in
 one go, and prefill and decode those of a longer prefill, within 1e-4. The context's end must be an error that says so.
-Where ../shared/models/shakespeare is, its greedy samples must come out id by id.
+The greedy samples of test/models/shakespeare must come out id by id.
 """
 import ctypes
 import json
@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from models import ROOT, SHARED, compile_model
+from models import ROOT, compile_model
 
 MODELS = ["llama-tiny-kv-ts", "llama-tiny-kv-dynamo", "gpt2-tiny-kv-ts", "gpt2-tiny-kv-dynamo", "qwen2-micro-dynamo23"]
 CAPACITY = 24
@@ -126,10 +126,9 @@ def main():
             model = ROOT / "test/models/tiny" / name / "model.onnx"
             report(name, check_tiny(library(model, f"{name}.so"),
                                     library(model, f"{name}-state.so", f"--max-context={CAPACITY}")))
-        folder = SHARED / "models/shakespeare"
-        if folder.exists():
-            samples = json.loads((folder / "samples.json").read_text())["samples"]
-            report("shakespeare", check_samples(library(folder / "model.onnx", "s.so", "--max-context=256"), samples))
+        folder = ROOT / "test/models/shakespeare"
+        samples = json.loads((folder / "samples.json").read_text())["samples"]
+        report("shakespeare", check_samples(library(folder / "model.onnx", "s.so", "--max-context=256"), samples))
     sys.exit(failed != 0)
 
 

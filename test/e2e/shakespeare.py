@@ -20,7 +20,7 @@ def expect(truth, what):
 
 
 def compile_with(tenon, tokenizer, out):
-    return subprocess.run([tenon, "compile", MODEL / "model.onnx", f"--tokenizer={tokenizer}", "-o", out], capture_output=True, text=True)
+    return subprocess.run([tenon, "compile", MODEL / "model.onnx", f"--tokenizer={tokenizer}", "--max-context=1024", "-o", out], capture_output=True, text=True)
 
 
 def run(artifact, *flags, text=None):
