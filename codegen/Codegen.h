@@ -34,17 +34,21 @@ llvm::Expected<kernel::Program> lower(const ir::Module &module,
                                       const ir::Func &func,
                                       const TargetOptions &options = {});
 
-/// One translation unit of C++. It compiles alone with the embedded kernel
-/// files on the include path and the flags of its form.
+/// One translation unit of C++ or CUDA. It compiles alone with the embedded
+/// kernel files on the include path; C++ with the flags of its form, CUDA for
+/// any architecture.
 struct Source {
   std::string name; ///< "gemm-0.x86-64-v4.cpp": unique within a program
   std::string text;
-  const CpuForm *form; ///< null: plain code for any x86-64
+  const CpuForm *form = nullptr; ///< null: plain code for any x86-64
+  Target target = Target::Cpu;
+  std::vector<unsigned> units = {}; ///< CUDA: those whose entry points it has
 };
 
 /// \p units as C++, some of one kernel family in each source, for each of
 /// \p options' forms; and the table that the runtime picks from
-/// (`tenon_forms`). The text holds no names from the model.
+/// (`tenon_forms`). For CUDA each source is written once, and the table is
+/// empty. The text holds no names from the model.
 std::vector<Source> emitUnits(llvm::ArrayRef<kernel::Unit> units,
                               const TargetOptions &options);
 

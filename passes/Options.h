@@ -7,12 +7,26 @@
 #ifndef TENON_PASSES_OPTIONS_H
 #define TENON_PASSES_OPTIONS_H
 
+#include "ir/Type.h"
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace tenon::passes {
+
+/// What --precision names.
+enum class Precision {
+  Model, ///< what the model says
+  F32,
+  TF32, ///< f32 in memory, rounded by tensor cores as they multiply
+  F16,
+  BF16,
+};
+
+/// The type that values are stored in, if it is not the model's.
+std::optional<ir::ElementType> storageOf(Precision precision);
 
 /// Filled from the command line by `tenon` and `tenon-opt`; see
 /// tools/common/PassFlags.h for the flags.
@@ -31,6 +45,8 @@ struct PassOptions {
   std::vector<std::pair<std::string, unsigned>> requireFused;
   /// --rewrite-limit=N: the first N rewrites are done and no more.
   uint64_t rewriteLimit = UINT64_MAX;
+  /// --precision: how values are stored and multiplied.
+  Precision precision = Precision::Model;
   /// --timing: print the time of each pass.
   bool timing = false;
   /// --verify-numerics: evaluate before and after each pass and compare.

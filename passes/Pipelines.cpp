@@ -64,10 +64,26 @@ static constexpr StringLiteral fusedPipeline[] = {
     "fuse-epilogue",
     // 5. What elementwise work is left over.
     "fuse-elementwise",
-    // 6. Clean up.
+    // 6. How what is left is stored.
+    "assign-precision",
+    // 7. Clean up.
     "cse",
     "dce",
 };
+
+std::optional<ir::ElementType> passes::storageOf(Precision precision) {
+  switch (precision) {
+  case Precision::F16:
+    return ir::ElementType::F16;
+  case Precision::BF16:
+    return ir::ElementType::BF16;
+  case Precision::Model:
+  case Precision::F32:
+  case Precision::TF32:
+    return std::nullopt;
+  }
+  llvm_unreachable("not a precision");
+}
 
 ArrayRef<StringLiteral> passes::pipeline(ir::Stage stage) {
   switch (stage) {

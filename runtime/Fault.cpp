@@ -74,7 +74,13 @@ Status Faults::status(const Plan &plan, const Frame &frame) const {
     if (record.fault.kind != TN_FAULT_NONE &&
         (!fault || record.fault.position < fault->position))
       fault = &record.fault;
+  return describe(plan, frame, index, *fault);
+}
+
+Status Faults::describe(const Plan &plan, const Frame &frame, size_t index,
+                        const tn_fault &found) {
   const Launch &launch = plan.launches()[index];
+  const tn_fault *fault = &found;
   std::string where;
   // A unit is compiled code: what it says is used, not trusted.
   if (fault->operand >= 0 && uint32_t(fault->operand) < launch.numViews) {

@@ -44,6 +44,10 @@ public:
   /// number of threads. `frame` has the launch's views.
   Status status(const Plan &plan, const Frame &frame) const;
 
+  /// The same of one record of `launch`.
+  static Status describe(const Plan &plan, const Frame &frame, size_t launch,
+                         const tn_fault &fault);
+
 private:
   static constexpr size_t nowhere = SIZE_MAX;
   struct alignas(64) Record {

@@ -7,6 +7,7 @@
 #include "runtime/Frame.h"
 
 #include "runtime/Binding.h"
+#include "runtime/device/Device.h"
 #include "runtime/format/DType.h"
 
 #include <algorithm>
@@ -19,10 +20,9 @@ alignas(bufferAlignment) char nowhere[bufferAlignment];
 
 } // namespace
 
-Frame::Frame(const Plan &plan)
-    : plan(plan), symbolValues(plan.symbols().size()),
-      exprValues(plan.exprs().size()), arenas(plan.segments().size()),
-      sizes(plan.buffers().size()), bases(plan.buffers().size(), nowhere) {
+Frame::Frame(const Plan &plan, Device &device)
+    : plan(plan), device(device), symbolValues(plan.symbols().size()),
+      exprValues(plan.exprs().size()), sizes(plan.buffers().size()), bases(plan.buffers().size(), nowhere) {
   size_t views = 0, numParams = 0;
   for (const Launch &launch : plan.launches()) {
     firstView.push_back(views);
@@ -50,6 +50,7 @@ Status Frame::prepareSizes(uint32_t segment) {
   if (segment < prepared)
     return {};
   prepared = segment; // stays so if anything below fails
+  ++sizesVersion;
   if (Status status = evaluate(plan, segment, symbolValues, exprValues);
       !status.ok())
     return TN_ERROR("%s (%s)", status.message().c_str(),
@@ -95,9 +96,9 @@ Status Frame::placeArena(uint32_t segment) {
   int64_t arenaBytes = exprValues[run.arenaBytes];
   if (arenaBytes < 0)
     return TN_ERROR("damaged plan: negative arena");
-  Arena &arena = arenas[segment];
-  if (Status status = arena.reserve(uint64_t(arenaBytes)); !status.ok())
-    return status;
+  Result<char *> arena = device.reserveArena(segment, uint64_t(arenaBytes));
+  if (!arena.ok())
+    return arena.status();
   for (size_t i = 0; i < bases.size(); ++i) {
     const Buffer &buffer = plan.buffers()[i];
     if (buffer.kind != BufferKind::Arena || buffer.segment != segment)
@@ -106,7 +107,7 @@ Status Frame::placeArena(uint32_t segment) {
     if (offset < 0 || offset % int64_t(bufferAlignment) != 0 ||
         !inRange(uint64_t(offset), sizes[i], uint64_t(arenaBytes)))
       return TN_ERROR("damaged plan: buffer %zu lies outside its arena", i);
-    bases[i] = arena.data() + offset;
+    bases[i] = *arena + offset;
   }
   for (size_t l = 0; l < run.numLaunches; ++l) {
     size_t index = run.firstLaunch + l;

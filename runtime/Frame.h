@@ -7,21 +7,25 @@
 #ifndef TENON_RUNTIME_FRAME_H
 #define TENON_RUNTIME_FRAME_H
 
-#include "runtime/Arena.h"
 #include "runtime/Plan.h"
 #include "runtime/format/abi.h"
 
 namespace tenon::rt {
+
+class Device;
 
 /// Everything about a call that depends on its shapes: the expressions' values,
 /// the buffers' places, the arrays that units are called with. Sizes are kept
 /// from call to call while the symbols stay the same; pointers are refreshed.
 class Frame {
 public:
-  explicit Frame(const Plan &plan);
+  /// Temporaries are `device`'s, which must outlive the frame.
+  Frame(const Plan &plan, Device &device);
 
   std::span<const int64_t> values() const { return exprValues; }
   std::span<const int64_t> symbols() const { return symbolValues; }
+  /// Changes whenever sizes do.
+  uint64_t version() const { return sizesVersion; }
 
   /// Takes the symbols' values when segment `segment` is about to be prepared;
   /// sizes that may depend on what changed are forgotten.
@@ -60,9 +64,10 @@ private:
   uint32_t lastSegmentOf(const Check &check) const;
 
   const Plan &plan;
+  Device &device;
   uint32_t prepared = 0; ///< segments whose sizes are known
+  uint64_t sizesVersion = 0;
   std::vector<int64_t> symbolValues, exprValues;
-  std::vector<Arena> arenas;
   std::vector<uint64_t> sizes; ///< of buffers
   std::vector<char *> bases;   ///< of buffers
   std::vector<size_t> firstView, firstParam, firstDim;

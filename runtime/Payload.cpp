@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/Payload.h"
 
+#include "runtime/Cpu.h"
 #include "runtime/support/Checksum.h"
 
 #include <cstdio>
@@ -152,7 +153,8 @@ Result<Payload> Payload::open(const std::string &path, WeightPages pages) {
       {payload.planMap, planSection, false, true},
       {payload.weightMap, weightsSection, pages == WeightPages::Huge, true},
       {payload.goldenMap, goldenSection, false, false},
-      {payload.textMap, textSection, false, false}};
+      {payload.textMap, textSection, false, false},
+      {payload.codeMap, deviceCodeSection, false, false}};
   for (auto &part : parts) {
     auto map = finder.map(part.name, part.huge, part.required);
     if (!map.ok())
@@ -186,6 +188,17 @@ Status Payload::verifyWeights(unsigned threads) const {
   if (blockChecksum(weights(), threads) == plan().header().weightChecksum)
     return {};
   return TN_ERROR("damaged: the weights' checksum differs");
+}
+
+Result<Model> openModel(const Payload &payload, std::span<const tn_form> forms,
+                        const std::string &form) {
+  if (!payload.deviceCode().empty())
+    return Model::createForGpu(payload.plan(), payload.weights(),
+                               payload.deviceCode());
+  auto chosen = chooseForm(forms, cpuFeatures(), form);
+  if (!chosen.ok())
+    return chosen.status();
+  return Model::create(payload.plan(), payload.weights(), **chosen);
 }
 
 } // namespace tenon::rt

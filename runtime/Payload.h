@@ -7,7 +7,7 @@
 #ifndef TENON_RUNTIME_PAYLOAD_H
 #define TENON_RUNTIME_PAYLOAD_H
 
-#include "runtime/Plan.h"
+#include "runtime/Model.h"
 #include "runtime/support/File.h"
 
 #include <optional>
@@ -24,10 +24,12 @@ inline constexpr char planSection[] = ".tenon.plan";
 inline constexpr char weightsSection[] = ".tenon.weights";
 inline constexpr char goldenSection[] = ".tenon.golden";
 inline constexpr char textSection[] = ".tenon.text";
+inline constexpr char deviceCodeSection[] = ".tenon.cuda";
 
 /// An artifact's file, opened: an ELF executable or shared library with the
-/// sections above. `.tenon.golden` may be missing; it is an .npz with an array
-/// "input/NAME" for each input, "output/NAME" for each output and "tolerance",
+/// sections above. `.tenon.cuda` is there when it is for GPUs
+/// (format/device_code.h). `.tenon.golden` may be missing; it is an .npz with
+/// an array "input/NAME" for each input, "output/NAME" for each output and "tolerance",
 /// two f64 (relative, absolute). `.tenon.text` may be missing; it is a tokenizer
 /// (format/tokenizer.h).
 class Payload {
@@ -44,6 +46,8 @@ public:
   Bytes weights() const { return weightMap.bytes(); }
   Bytes golden() const { return goldenMap.bytes(); }
   Bytes text() const { return textMap.bytes(); }
+  /// Empty: the artifact is for CPUs.
+  Bytes deviceCode() const { return codeMap.bytes(); }
   uint64_t fileBytes() const { return size; }
 
   /// Reads all weights and compares their checksum.
@@ -53,9 +57,14 @@ private:
   Payload() = default;
 
   uint64_t size = 0;
-  MappedFile planMap, weightMap, goldenMap, textMap;
+  MappedFile planMap, weightMap, goldenMap, textMap, codeMap;
   std::optional<Plan> thePlan;
 };
+
+/// The model in `payload`, which must outlive it: with the CPU form of `forms`
+/// that this processor runs best (or the one called `form`), or for GPUs.
+Result<Model> openModel(const Payload &payload, std::span<const tn_form> forms,
+                        const std::string &form = "");
 
 } // namespace tenon::rt
 

@@ -335,7 +335,7 @@ private:
         !isString(launch.location) || !isExprOrNone(launch.flops) ||
         !isExprOrNone(launch.bytes) ||
         !isRun(launch.views, launch.numViews, plan.viewTable.size()) ||
-        !checkScratch(launch, segment))
+        !checkScratch(launch, segment) || !checkGrid(launch, segment))
       return false;
     for (uint32_t view : plan.run(launch.views, launch.numViews))
       if (!viewKnown(plan.viewTable[view], segment))
@@ -355,6 +355,15 @@ private:
       return launch.numViews == 1 &&
              plan.viewTable[plan.run(launch.views, 1)[0]].dtype == DType::I64;
     return launch.unit < plan.head->numUnits;
+  }
+
+  bool checkGrid(const Launch &launch, uint32_t segment) const {
+    if (launch.threads == 0)
+      return true;
+    for (ExprId id : launch.grid)
+      if (!known(id, segment))
+        return false;
+    return known(launch.sharedBytes, segment) && launch.threads <= 1024;
   }
 
   bool checkScratch(const Launch &launch, uint32_t segment) const {

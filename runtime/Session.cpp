@@ -6,26 +6,15 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/Session.h"
 
-#include "runtime/Cpu.h"
+#include "runtime/device/Cuda.h"
 #include "runtime/format/DType.h"
 
 #include <algorithm>
-#include <ctime>
+#include <cstdlib>
+#include <cstring>
 
 namespace tenon::rt {
 namespace {
-
-constexpr unsigned maxThreads = 1024;
-
-int64_t now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return int64_t(time.tv_sec) * 1000000000 + time.tv_nsec;
-}
-
-void teamBarrier(const tn_args *args) {
-  static_cast<Team *>(args->team)->barrier();
-}
 
 std::string describeOutput(const Plan &plan, size_t index) {
   const char *name = plan.string(plan.outputs()[index].name);
@@ -67,27 +56,31 @@ bool isContiguous(const tn_view &view, size_t rank) {
 
 } // namespace
 
-Session::Session(const Model &model, std::unique_ptr<Team> team)
-    : theModel(model), plan(model.plan()), team(std::move(team)), frame(plan),
-      inputs(plan.inputs().size()), results(plan.outputs().size()),
-      symbols(plan.symbols().size()), faults(this->team->size()) {
-  const char *weights = reinterpret_cast<const char *>(model.weights().data());
+Session::Session(const Model &model, std::unique_ptr<Device> device)
+    : theModel(model), plan(model.plan()), theDevice(std::move(device)),
+      frame(plan, *theDevice), inputs(plan.inputs().size()),
+      results(plan.outputs().size()), symbols(plan.symbols().size()) {
+  char *weights = theDevice->weights();
   for (uint32_t i = 0; i < plan.buffers().size(); ++i)
     if (plan.buffers()[i].kind == BufferKind::Weight)
-      frame.setBase(i, const_cast<char *>(weights) + plan.buffers()[i].offset);
+      frame.setBase(i, weights + plan.buffers()[i].offset);
 }
 
 Result<std::unique_ptr<Session>> Session::create(const Model &model,
                                                  unsigned threads) {
-  if (threads == 0)
-    threads = defaultThreads();
-  if (threads > maxThreads)
-    return TN_ERROR("%u threads asked for, at most %u are possible", threads,
-                    maxThreads);
-  auto team = Team::create(threads);
-  if (!team.ok())
-    return team.status();
-  return std::unique_ptr<Session>(new Session(model, std::move(*team)));
+  CudaOptions options;
+  const char *wanted = std::getenv("TENON_DEVICE");
+  options.emulated = wanted && std::strcmp(wanted, "emulated") == 0;
+  auto device = model.deviceCode().empty() ? createCpuDevice(model, threads)
+                                           : createCudaDevice(model, options);
+  if (!device.ok())
+    return device.status();
+  return create(model, std::move(*device));
+}
+
+std::unique_ptr<Session> Session::create(const Model &model,
+                                         std::unique_ptr<Device> device) {
+  return std::unique_ptr<Session>(new Session(model, std::move(device)));
 }
 
 Status Session::setInput(size_t index, DType dtype,
@@ -193,7 +186,12 @@ Status Session::placeOutputs(uint32_t segment) {
         outputMemory(size_t(buffer.offset), frame.bufferBytes(i));
     if (!memory.ok())
       return memory.status();
-    frame.setBase(i, *memory);
+    results[size_t(buffer.offset)].placed = *memory;
+    Result<char *> base = theDevice->placeOutput(size_t(buffer.offset), *memory,
+                                                 frame.bufferBytes(i));
+    if (!base.ok())
+      return base.status();
+    frame.setBase(i, *base);
   }
   return {};
 }
@@ -245,13 +243,16 @@ Status Session::placeStates() {
                     "first (%s)",
                     static_cast<long long>(stateLength),
                     describeSymbols(plan, symbols).c_str());
-  if (offsets != stateOffsets)
-    if (Status status = stateMemory.reserve(offsets.back()); !status.ok())
-      return status;
+  if (offsets != stateOffsets) {
+    Result<char *> memory = theDevice->reserveState(offsets.back());
+    if (!memory.ok())
+      return memory.status();
+    stateMemory = *memory;
+  }
   stateOffsets = std::move(offsets);
   for (size_t i = 0; i < plan.states().size(); ++i) {
     const State &state = plan.states()[i];
-    frame.setBase(state.buffer, stateMemory.data() + stateOffsets[i]);
+    frame.setBase(state.buffer, stateMemory + stateOffsets[i]);
     if (!inputs[state.input].set)
       continue;
     if (Status status = fillState(state); !status.ok())
@@ -275,9 +276,12 @@ Status Session::fillState(const State &state) {
     return TN_ERROR("damaged plan: %s does not fit its state",
                     describeInput(plan, state.input).c_str());
   const char *data = static_cast<const char *>(inputs[state.input].data);
-  char *memory = stateMemory.data() + stateOffsets[&state - &plan.states()[0]];
+  char *memory = stateMemory + stateOffsets[&state - &plan.states()[0]];
   for (uint64_t i = 0; from != 0 && i < outer; ++i)
-    std::memcpy(memory + i * to, data + i * from, from);
+    if (Status status =
+            theDevice->put(memory + i * to, data + i * from, from);
+        !status.ok())
+      return status;
   return {};
 }
 
@@ -297,13 +301,13 @@ Status Session::run() {
     if (frame.bufferBytes(i) > (bits + 7) / 8)
       return TN_ERROR("damaged plan: %s is smaller than its buffer",
                       describeInput(plan, index).c_str());
-    // Units do not write to inputs; the ABI has one kind of view.
-    frame.setBase(
-        i, const_cast<char *>(static_cast<const char *>(inputs[index].data)));
+    Result<char *> base =
+        theDevice->placeInput(index, inputs[index].data, frame.bufferBytes(i));
+    if (!base.ok())
+      return base.status();
+    frame.setBase(i, *base);
   }
-  times.clear();
-  faults.clear();
-  began = now();
+  theDevice->beginRun();
   uint32_t count = uint32_t(plan.segments().size());
   for (uint32_t s = 0; s < std::max(count, 1u); ++s) {
     if (Status status = frame.prepareSizes(s); !status.ok())
@@ -314,6 +318,8 @@ Status Session::run() {
       if (Status status = runSegment(s); !status.ok())
         return status;
   }
+  if (Status status = theDevice->finish(); !status.ok())
+    return status;
   for (size_t i = 0; i < results.size(); ++i)
     if (Status status = finishOutput(i); !status.ok())
       return status;
@@ -327,11 +333,7 @@ Status Session::runSegment(uint32_t segment) {
   if (run.numLaunches == 0)
     return {};
   frame.preparePointers(segment);
-  current = segment;
-  if (profiling)
-    times.resize(times.size() + size_t(run.numLaunches) * threads());
-  team->run(walk, this);
-  if (Status status = faults.status(plan, frame); !status.ok())
+  if (Status status = theDevice->run(frame, segment); !status.ok())
     return status;
   size_t last = run.firstLaunch + run.numLaunches - 1;
   if (plan.launches()[last].kind != LaunchKind::BindSymbols)
@@ -340,54 +342,6 @@ Status Session::runSegment(uint32_t segment) {
     return status;
   frame.setSymbols(symbols, segment + 1);
   return {};
-}
-
-void Session::walk(void *context, unsigned thread) {
-  Session &session = *static_cast<Session *>(context);
-  const Segment &run = session.plan.segments()[session.current];
-  for (uint32_t l = 0; l < run.numLaunches; ++l) {
-    size_t index = run.firstLaunch + l;
-    if (session.profiling) {
-      int64_t begin = now();
-      session.launch(index, thread);
-      session.times[index * session.threads() + thread] = {
-          uint32_t(index), thread, begin - session.began,
-          now() - session.began};
-    } else {
-      session.launch(index, thread);
-    }
-    if (l + 1 == run.numLaunches)
-      return; // after the last, Team::run has a barrier
-    session.team->barrier();
-    if (session.faults.endRun(index))
-      return;
-  }
-}
-
-void Session::launch(size_t index, unsigned thread) {
-  const Launch &launch = plan.launches()[index];
-  const tn_view *views = frame.viewsOf(index);
-  if (launch.kind == LaunchKind::Kernel) {
-    tn_args args = {views,
-                    frame.paramsOf(index),
-                    frame.scratchOf(index),
-                    teamBarrier,
-                    team.get(),
-                    int32_t(thread),
-                    int32_t(threads()),
-                    faults.of(thread)};
-    theModel.form().units[launch.unit](&args);
-    faults.note(thread, index);
-  } else if (launch.kind == LaunchKind::WriteExprs && thread == 0) {
-    const View &view = plan.views()[plan.run(launch.views, 1)[0]];
-    int64_t room = 1;
-    for (size_t d = 0; d < view.rank; ++d)
-      room *= views[0].shape[d];
-    size_t count = std::min(size_t(room), size_t(launch.numParams));
-    if (count != 0)
-      std::memcpy(views[0].data, frame.paramsOf(index),
-                  count * sizeof(int64_t));
-  }
 }
 
 Status Session::bindFromData(size_t index) {
@@ -399,15 +353,19 @@ Status Session::bindFromData(size_t index) {
     room *= view.shape[d];
   if (uint64_t(room) < launch.numParams)
     return TN_ERROR("damaged plan: launch %zu binds more than there is", index);
-  const uint8_t *data = reinterpret_cast<const uint8_t *>(view.data);
+  bool wide = described.dtype == DType::I64;
+  std::vector<uint8_t> values(launch.numParams * size_t(wide ? 8 : 4));
+  if (Status status = theDevice->fetch(values.data(), view.data, values.size());
+      !status.ok())
+    return status;
+  const uint8_t *data = values.data();
   auto ids = plan.run(launch.params, launch.numParams);
   std::string where =
       format("%s: a size computed from the data is ",
              printable(std::string(plan.string(launch.location))).c_str());
   for (size_t i = 0; i < ids.size(); ++i) {
-    int64_t value = described.dtype == DType::I64
-                        ? readAs<int64_t>(data + 8 * i)
-                        : readAs<int32_t>(data + 4 * i);
+    int64_t value =
+        wide ? readAs<int64_t>(data + 8 * i) : readAs<int32_t>(data + 4 * i);
     if (Status status = checkRange(plan, ids[i], value, where); !status.ok())
       return status;
     symbols[ids[i]] = value;
@@ -440,17 +398,36 @@ Status Session::finishOutput(size_t index) {
     if (count != 0 && (!contiguous || offset != 0))
       return TN_ERROR("damaged plan: %s is not contiguous",
                       describeOutput(plan, index).c_str());
-    slot.value.data = view->data;
+    slot.value.data = slot.placed;
     return {};
   }
   Result<char *> memory = outputMemory(index, slot.value.bytes);
   if (!memory.ok())
     return memory.status();
-  if (contiguous || bits % 8 != 0)
-    std::memcpy(*memory, view->data, slot.value.bytes);
-  else
-    copyStrided(*view, port.rank, bits / 8, *memory);
   slot.value.data = *memory;
+  if (contiguous || bits % 8 != 0)
+    return theDevice->fetch(*memory, view->data, slot.value.bytes);
+  return count == 0 ? Status() : copyOut(*view, port.rank, bits / 8, *memory);
+}
+
+/// Copies a strided view of the device's memory into C order.
+Status Session::copyOut(const tn_view &view, size_t rank, size_t size,
+                        char *to) {
+  int64_t low = 0, high = 0;
+  for (size_t d = 0; d < rank; ++d)
+    (view.stride[d] < 0 ? low : high) += (view.shape[d] - 1) * view.stride[d];
+  int64_t begin = low * int64_t(size), end = (high + 1) * int64_t(size);
+  AlignedBytes window = allocateAligned(uint64_t(end - begin));
+  if (!window)
+    return TN_ERROR("not enough memory for %lld bytes",
+                    static_cast<long long>(end - begin));
+  if (Status status = theDevice->fetch(window.get(), view.data + begin,
+                                       uint64_t(end - begin));
+      !status.ok())
+    return status;
+  tn_view host = view;
+  host.data = reinterpret_cast<char *>(window.get()) - begin;
+  copyStrided(host, rank, size, to);
   return {};
 }
 

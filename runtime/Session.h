@@ -12,7 +12,7 @@
 #include "runtime/Frame.h"
 #include "runtime/Model.h"
 #include "runtime/Npz.h"
-#include "runtime/Team.h"
+#include "runtime/device/Device.h"
 
 #include <optional>
 
@@ -26,22 +26,22 @@ struct OutputValue {
   uint64_t bytes = 0;
 };
 
-/// When a thread worked on a launch, in nanoseconds since the run began.
-struct LaunchTime {
-  uint32_t launch, thread;
-  int64_t begin, end;
-};
-
-/// Runs a model: holds its inputs, temporaries, outputs and threads. For one
+/// Runs a model on a device: holds its inputs, temporaries and outputs. For one
 /// caller at a time; several sessions of one model may run at the same time.
 class Session {
 public:
-  /// `threads` 0 takes defaultThreads(). `model` must outlive the session.
+  /// On what the model is compiled for: `threads` of the CPU (0 takes
+  /// defaultThreads()), or the first GPU; $TENON_DEVICE=emulated takes the
+  /// emulator. `model` must outlive the session.
   static Result<std::unique_ptr<Session>> create(const Model &model,
                                                  unsigned threads = 0);
+  /// On `device`, which was made for `model`.
+  static std::unique_ptr<Session> create(const Model &model,
+                                         std::unique_ptr<Device> device);
 
   const Model &model() const { return theModel; }
-  unsigned threads() const { return team->size(); }
+  const Device &device() const { return *theDevice; }
+  unsigned threads() const { return theDevice->workers(); }
 
   /// Gives input `index`; `data`, in C order, is not copied and must stay valid
   /// and aligned to its element size for each run.
@@ -88,17 +88,18 @@ public:
   const OutputValue &output(size_t index) const { return results[index].value; }
 
   /// From now on run() notes when each thread works on each launch.
-  void enableProfile() { profiling = true; }
-  std::span<const LaunchTime> profile() const { return times; }
+  void enableProfile() { theDevice->enableProfile(); }
+  std::span<const LaunchTime> profile() const { return theDevice->profile(); }
 
 private:
-  Session(const Model &model, std::unique_ptr<Team> team);
+  Session(const Model &model, std::unique_ptr<Device> device);
 
   struct OutputSlot {
     void *callerData = nullptr;
     uint64_t capacity = 0;
     AlignedBytes own;
     uint64_t ownBytes = 0;
+    void *placed = nullptr; ///< where the units' result is brought
     std::vector<int64_t> dims;
     OutputValue value;
   };
@@ -108,31 +109,25 @@ private:
   Result<char *> outputMemory(size_t index, uint64_t bytes);
   Status placeOutputs(uint32_t segment);
   Status runSegment(uint32_t segment);
-  static void walk(void *session, unsigned thread);
-  void launch(size_t index, unsigned thread);
   Status bindFromData(size_t index);
   Status finishOutput(size_t index);
   int64_t newLength() const;
   Status checkRoom() const;
   Status placeStates();
   Status fillState(const State &state);
+  Status copyOut(const tn_view &view, size_t rank, size_t size, char *to);
 
   const Model &theModel;
   const Plan &plan;
-  std::unique_ptr<Team> team;
+  std::unique_ptr<Device> theDevice;
   Frame frame;
   std::vector<InputValue> inputs;
   std::vector<OutputSlot> results;
   std::vector<int64_t> symbols;
-  Faults faults;
   int64_t stateLength = 0;
   bool statesWanted = true;
-  Arena stateMemory;
+  char *stateMemory = nullptr;
   std::vector<uint64_t> stateOffsets; ///< and the end, as last placed
-  uint32_t current = 0;               ///< the segment that the team walks
-  bool profiling = false;
-  int64_t began = 0;
-  std::vector<LaunchTime> times; ///< launch-major
 };
 
 } // namespace tenon::rt

@@ -60,13 +60,10 @@ tenon_model *tenon_open(void) {
     openError() = std::move(message);
     return nullptr;
   };
-  auto form = chooseForm({tenon_forms, tenon_num_forms}, cpuFeatures(), "");
-  if (!form.ok())
-    return fail(form.message());
   auto payload = Payload::openContaining(&tenon_num_forms);
   if (!payload.ok())
     return fail(payload.message());
-  auto model = Model::create(payload->plan(), payload->weights(), **form);
+  auto model = openModel(*payload, {tenon_forms, tenon_num_forms});
   if (!model.ok())
     return fail(model.message());
   return new tenon_model{std::move(*payload), std::move(*model)};

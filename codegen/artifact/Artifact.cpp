@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/artifact/Artifact.h"
 
+#include "codegen/artifact/DeviceCode.h"
 #include "codegen/artifact/ElfPayload.h"
 #include "codegen/artifact/Header.h"
 #include "codegen/artifact/PlanWriter.h"
@@ -100,14 +101,17 @@ llvm::Error fromStatus(const rt::Status &status) {
                      : userError("{0}", status.message());
 }
 
-/// Appends plan, weights, tokenizer and golden answers to the linked file.
+/// Appends plan, weights, tokenizer, golden answers and GPU code to the linked
+/// file.
 llvm::Error appendPayload(ElfPayload &file, const kernel::Program &program,
-                          PlanImage &plan, const ArtifactOptions &options) {
+                          PlanImage &plan, const ArtifactOptions &options,
+                          llvm::ArrayRef<uint8_t> deviceCode) {
   unsigned jobs = hostJobs(options.toolchain.jobs);
   uint64_t planAt = file.add(rt::planSection, plan.bytes.size(), 64);
   std::pair<const char *, llvm::ArrayRef<uint8_t>> extras[] = {
       {rt::goldenSection, options.golden},
-      {rt::textSection, options.tokenizer}};
+      {rt::textSection, options.tokenizer},
+      {rt::deviceCodeSection, deviceCode}};
   for (auto [name, bytes] : extras) {
     if (bytes.empty())
       continue;
@@ -180,6 +184,26 @@ llvm::json::Object formSizes(llvm::ArrayRef<Source> sources,
   return sizes;
 }
 
+/// Compiles the sources for CUDA into the section of GPU code; empty when there
+/// are none.
+llvm::Expected<std::vector<uint8_t>>
+compileForGpus(llvm::ArrayRef<Source> sources, const ArtifactOptions &options,
+               unsigned numUnits, ArtifactReport &report) {
+  if (sources.empty())
+    return std::vector<uint8_t>();
+  auto compiler = Nvrtc::find();
+  if (!compiler)
+    return compiler.takeError();
+  auto objects = compiler->compile(sources, options.archs, options.toolchain);
+  if (!objects)
+    return objects.takeError();
+  report.compiled += objects->compiled;
+  for (const DeviceObject &object : objects->objects)
+    for (const KernelResources &kernel : object.kernels)
+      report.kernels.push_back({object.arch, kernel});
+  return writeDeviceCode(sources, objects->objects, numUnits);
+}
+
 std::string manifestText(const ArtifactOptions &options, uint64_t codeBytes,
                          llvm::json::Object forms) {
   llvm::json::Object manifest = options.manifest;
@@ -207,11 +231,20 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
   auto temporary = TemporaryBeside::create(out);
   if (!temporary)
     return temporary.takeError();
-  auto objects = compiler->compile(sources, options.toolchain);
+  std::vector<Source> hostSources, deviceSources;
+  for (const Source &source : sources)
+    (source.target == Target::Cuda ? deviceSources : hostSources)
+        .push_back(source);
+  auto deviceCode =
+      compileForGpus(deviceSources, options, program.units.size(), report);
+  if (!deviceCode)
+    return deviceCode.takeError();
+  auto objects = compiler->compile(hostSources, options.toolchain);
   if (!objects)
     return objects.takeError();
-  report.numSources = sources.size();
-  report.compiled = objects->compiled;
+  report.numSources =
+      hostSources.size() + deviceSources.size() * options.archs.size();
+  report.compiled += objects->compiled;
   report.compileSeconds = watch.lap();
   if (llvm::Error error =
           linkArtifact(*compiler, *objects, options, temporary->path))
@@ -221,11 +254,13 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
   if (!file)
     return file.takeError();
   report.codeBytes = file->codeBytes();
-  auto plan = writePlan(program, manifestText(options, report.codeBytes,
-                                              formSizes(sources, *objects)));
+  auto plan =
+      writePlan(program, manifestText(options, report.codeBytes,
+                                      formSizes(hostSources, *objects)));
   if (!plan)
     return plan.takeError();
-  if (llvm::Error error = appendPayload(*file, program, *plan, options))
+  if (llvm::Error error = appendPayload(*file, program, *plan, options,
+                                        *deviceCode))
     return error;
   report.fileBytes = file->fileBytes();
   report.weightBytes = plan->weightBytes;

@@ -14,6 +14,7 @@
 
 #include "codegen/Codegen.h"
 #include "codegen/toolchain/HostCxx.h"
+#include "codegen/toolchain/Nvrtc.h"
 #include "runtime/Model.h"
 #include "llvm/Support/JSON.h"
 #include <memory>
@@ -29,6 +30,8 @@ struct ArtifactOptions {
   /// What --info shows: the model's hash, flags, and so on. The compiler's
   /// version and the code's size are added.
   llvm::json::Object manifest;
+  /// GPU architectures; needed when sources are for CUDA.
+  std::vector<const GpuArch *> archs;
   /// An .npz for --selftest, as rt::Payload describes it; may be empty.
   llvm::ArrayRef<uint8_t> golden;
   /// A tokenizer's table (codegen/tokenizer); may be empty.
@@ -40,6 +43,8 @@ struct ArtifactReport {
   uint64_t fileBytes = 0, weightBytes = 0, codeBytes = 0;
   unsigned numSources = 0, compiled = 0;
   double compileSeconds = 0, linkSeconds = 0, weightSeconds = 0;
+  /// CUDA: what the units take of a GPU, for each architecture.
+  std::vector<std::pair<const GpuArch *, KernelResources>> kernels;
 };
 
 /// Builds \p program, which is planned, with its \p sources (from emitUnits)
@@ -68,6 +73,14 @@ private:
   llvm::ArrayRef<tn_form> allForms;
 };
 
+/// Units compiled for GPUs: the section of an artifact that holds them.
+struct DeviceCode {
+  static llvm::Expected<std::shared_ptr<DeviceCode>>
+  compile(llvm::ArrayRef<Source> sources, llvm::ArrayRef<const GpuArch *> archs,
+          unsigned numUnits, const ToolchainOptions &options);
+  std::vector<uint8_t> bytes;
+};
+
 /// A program with its units, ready for rt::Session.
 class LoadedProgram {
 public:
@@ -76,16 +89,23 @@ public:
   static llvm::Expected<std::unique_ptr<LoadedProgram>>
   create(const kernel::Program &program, std::shared_ptr<LoadedUnits> units,
          llvm::StringRef form = "");
+  static llvm::Expected<std::unique_ptr<LoadedProgram>>
+  createForGpu(const kernel::Program &program,
+               std::shared_ptr<DeviceCode> code);
 
   const rt::Model &model() const { return *loaded; }
 
 private:
   LoadedProgram() = default;
+  llvm::Expected<rt::Plan> loadPlan(const kernel::Program &program);
+  rt::Bytes weightBytes() const { return {weights.get(), numWeightBytes}; }
   struct Free {
     void operator()(uint8_t *memory) const { std::free(memory); }
   };
   std::shared_ptr<LoadedUnits> units;
+  std::shared_ptr<DeviceCode> code;
   std::unique_ptr<uint8_t, Free> plan, weights;
+  size_t numWeightBytes = 0;
   std::optional<rt::Model> loaded;
 };
 

@@ -271,6 +271,15 @@ private:
       out.scratchBytes = expr(*launch.scratchBytes);
       out.scratchBuffer = launch.scratchBuffer;
     }
+    for (rt::ExprId &size : out.grid)
+      size = rt::none;
+    out.sharedBytes = rt::none;
+    if (launch.geometry) {
+      for (unsigned d = 0; d < 3; ++d)
+        out.grid[d] = expr(launch.geometry->grid[d]);
+      out.sharedBytes = expr(launch.geometry->sharedBytes);
+      out.threads = launch.geometry->threads;
+    }
     out.flops = costExpr(launch.flops);
     out.bytes = costExpr(launch.bytes);
     builder.launches.push_back(out);

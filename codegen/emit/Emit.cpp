@@ -30,20 +30,22 @@ constexpr llvm::StringLiteral groupNames[] = {"contraction", "attention",
 constexpr size_t maxUnits[] = {16, 8, 48};
 
 struct KernelInfo {
-  llvm::StringLiteral name, header, entry;
+  llvm::StringLiteral name, target, header, entry;
   FunctorKind functor;
   Group group;
 };
 
 constexpr KernelInfo kernels[] = {
 #define TN_KERNEL(name, target, header, entry, functor, group, ops)            \
-  {#name, header, entry, FunctorKind::functor, Group::group},
+  {#name, #target, header, entry, FunctorKind::functor, Group::group},
 #include "codegen/kernels/Kernels.def"
 };
 
-const KernelInfo &kernelInfo(llvm::StringRef name) {
-  const KernelInfo *found = llvm::find_if(
-      kernels, [&](const KernelInfo &info) { return info.name == name; });
+const KernelInfo &kernelInfo(llvm::StringRef name, Target target) {
+  llvm::StringRef wanted = target == Target::Cuda ? "cuda" : "cpu";
+  const KernelInfo *found = llvm::find_if(kernels, [&](const KernelInfo &info) {
+    return info.name == name && (info.target == wanted || info.target == "any");
+  });
   assert(found != std::end(kernels) && "a kernel that Kernels.def lacks");
   return *found;
 }
@@ -58,13 +60,18 @@ std::string entryName(unsigned unit, const CpuForm &form) {
   return llvm::formatv("tn_unit_{0}_{1}", unit, suffixOf(form));
 }
 
-/// How an epilogue's functor reads argument \p i, operand i - 1 of the launch.
-std::string loadText(const Functor &functor, unsigned i) {
+/// How an epilogue's functor reads argument \p i, operand i - 1 of the launch:
+/// on a GPU one element as it lies in memory, else a vector.
+std::string loadText(const Functor &functor, unsigned i, Target target) {
   const Functor::Argument &argument = functor.arguments[i];
   if (argument.access == Access::Value)
     return "x" + std::to_string(i);
   static constexpr llvm::StringLiteral names[] = {
       "", "load_row", "load_col", "load_scalar", "load_full", "load_any"};
+  if (target == Target::Cuda)
+    return llvm::formatv("tn::{0}<{1}>(e, {2}, row, col)",
+                         names[unsigned(argument.access)],
+                         storageType(argument.element), i - 1);
   bool mask = argument.element == ElementType::Bool;
   return llvm::formatv("tn::{0}<{1}>(e, {2}, row, col)",
                        names[unsigned(argument.access)],
@@ -76,16 +83,21 @@ void writeLines(llvm::raw_ostream &os, const FunctorText &text) {
     os << "    " << line << '\n';
 }
 
-void writeEpilogue(llvm::raw_ostream &os, unsigned unit,
-                   const Functor &functor) {
+void writeEpilogue(llvm::raw_ostream &os, unsigned unit, const Functor &functor,
+                   Target target) {
   std::vector<std::string> arguments;
   for (unsigned i = 0; i < functor.arguments.size(); ++i)
-    arguments.push_back(loadText(functor, i));
+    arguments.push_back(loadText(functor, i, target));
   FunctorText text = functorText(functor, arguments);
   os << "// " << text.formula << "\nstruct Functor" << unit << " {\n"
-     << "  template <class V>\n  static TN_FN V apply(V x0, const "
-        "tn::EpilogueArgs &e, int64_t row,\n                       int64_t "
-        "col) {\n";
+     << (target == Target::Cuda
+             ? "  template <class V, class A>\n"
+               "  static TN_FN auto apply(V x0, const A &e, int64_t row,\n"
+               "                          int64_t col) {\n"
+             : "  template <class V>\n"
+               "  static TN_FN V apply(V x0, const tn::EpilogueArgs &e, "
+               "int64_t row,\n"
+               "                       int64_t col) {\n");
   writeLines(os, text);
   os << "    return " << text.results[0] << ";\n  }\n};\n\n";
 }
@@ -119,37 +131,51 @@ void writeConfig(llvm::raw_ostream &os, unsigned number, const Unit &unit) {
   os << "};\n\n";
 }
 
-/// One unit: its Cfg, its functor and the entry point.
+/// One unit: its Cfg, its functor and the entry point; of a CPU \p form or, if
+/// that is null, for CUDA.
 void writeUnit(llvm::raw_ostream &os, unsigned number, const Unit &unit,
-               const CpuForm &form) {
-  const KernelInfo &info = kernelInfo(unit.kernel);
+               const CpuForm *form) {
+  Target target = form ? Target::Cpu : Target::Cuda;
+  const KernelInfo &info = kernelInfo(unit.kernel, target);
   os << "// Unit " << number << ": " << unit.kernel << "\nnamespace {\n\n";
   writeConfig(os, number, unit);
   std::string functor;
-  if (info.functor == FunctorKind::Epilogue &&
-      unit.functors[0].nodes.empty()) {
+  if (info.functor == FunctorKind::Epilogue && unit.functors[0].nodes.empty()) {
     functor = ", tn::Identity";
   } else if (info.functor != FunctorKind::None) {
     functor = ", Functor" + std::to_string(number);
     if (info.functor == FunctorKind::Loop)
       writeLoopBody(os, number, unit.functors[0]);
     else
-      writeEpilogue(os, number, unit.functors[0]);
+      writeEpilogue(os, number, unit.functors[0], target);
   }
-  os << "} // namespace\n\nextern \"C\" void " << entryName(number, form)
+  os << "} // namespace\n\n";
+  if (!form) {
+    os << "TN_UNIT(" << number << ", " << info.entry << "<Cfg" << number
+       << functor << ">)\n\n";
+    return;
+  }
+  os << "extern \"C\" void " << entryName(number, *form)
      << "(const tn_args *args) {\n  " << info.entry << "<Cfg" << number
      << functor << ">(args);\n}\n\n";
 }
 
 Source writeSource(llvm::ArrayRef<Unit> units, llvm::ArrayRef<unsigned> chosen,
-                   llvm::StringRef name, const CpuForm &form) {
+                   llvm::StringRef name, const CpuForm *form) {
   Source source;
-  source.name = llvm::formatv("{0}.{1}.cpp", name, form.name);
-  source.form = &form;
-  llvm::raw_string_ostream os(source.text);
+  source.form = form;
   llvm::SetVector<llvm::StringRef> headers;
+  if (form) {
+    source.name = llvm::formatv("{0}.{1}.cpp", name, form->name);
+  } else {
+    source.name = (name + ".cu").str();
+    source.target = Target::Cuda;
+    source.units = chosen.vec();
+    headers.insert("kernels/cuda/common.cuh");
+  }
+  llvm::raw_string_ostream os(source.text);
   for (unsigned unit : chosen)
-    headers.insert(kernelInfo(units[unit].kernel).header);
+    headers.insert(kernelInfo(units[unit].kernel, source.target).header);
   for (llvm::StringRef header : headers)
     os << "#include \"" << header << "\"\n";
   os << '\n';
@@ -177,7 +203,7 @@ Source writeForms(size_t numUnits, llvm::ArrayRef<const CpuForm *> forms) {
       os << "    " << entryName(i, *form) << ",\n";
     os << "    nullptr,\n};\n\n";
   }
-  os << "const tn_form forms[] = {\n";
+  os << "const tn_form forms[" << forms.size() + 1 << "] = {\n";
   for (const CpuForm *form : forms)
     os << "    {\"" << form->name << "\", " << form->features << "u, "
        << numUnits << "u, units_" << suffixOf(*form) << "},\n";
@@ -191,21 +217,26 @@ Source writeForms(size_t numUnits, llvm::ArrayRef<const CpuForm *> forms) {
 
 std::vector<Source> emitUnits(llvm::ArrayRef<Unit> units,
                               const TargetOptions &options) {
+  bool cuda = options.target == Target::Cuda;
   std::vector<const CpuForm *> forms = options.forms;
-  if (forms.empty())
+  if (cuda)
+    forms.clear();
+  else if (forms.empty())
     forms = llvm::cantFail(parseCpuForms("native"));
   std::vector<unsigned> groups[std::size(groupNames)];
   for (const auto &[i, unit] : llvm::enumerate(units))
-    groups[unsigned(kernelInfo(unit.kernel).group)].push_back(i);
+    groups[unsigned(kernelInfo(unit.kernel, options.target).group)].push_back(
+        i);
   std::vector<Source> sources;
-  for (const CpuForm *form : forms) {
+  for (const CpuForm *form :
+       cuda ? std::vector<const CpuForm *>{nullptr} : forms) {
     for (const auto &[g, members] : llvm::enumerate(groups)) {
       llvm::ArrayRef<unsigned> rest = members;
       for (unsigned n = 0; !rest.empty(); ++n) {
         size_t count = std::min(rest.size(), maxUnits[g]);
         std::string name = llvm::formatv("{0}-{1}", groupNames[g], n);
         sources.push_back(
-            writeSource(units, rest.take_front(count), name, *form));
+            writeSource(units, rest.take_front(count), name, form));
         rest = rest.drop_front(count);
       }
     }

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "codegen/select/Lowering.h"
+#include "codegen/select/Tensor.h"
 #include "ir/support/Diag.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace tenon::codegen {
 
@@ -102,11 +103,22 @@ llvm::Error selectAttention(Lowering &lowering, const ir::Op &op) {
       .raw("tn::MaskedRow", "masked_row", maskedRowName(attrs.maskedRow));
   spec.params = seen.params;
   spec.kernel = kernelFor(queries);
-  if (spec.kernel != "attention_f32")
+  if (lowering.isCuda()) {
+    spec.kernel = "attention";
+    spec.items = batch * heads * queries;
+    spec.grain = Grain::Warp;
+  } else if (spec.kernel != "attention_f32") {
     spec.scratchBytes = batch * heads * Dim::min(queries, decodeQueries) *
                         Dim::ceilDiv(keys, 256) * Dim(4 * (*dv + 2));
+  }
   spec.flops = batch * heads * queries * keys * Dim(2 * (*d + *dv));
   spec.results = {lowering.result(op.result(), Strides::InnerContiguous)};
+  if (lowering.isCuda() && !useTensorAttention(lowering, spec, mask, *d, *dv)) {
+    static constexpr llvm::StringLiteral names[] = {"Q", "K", "V", "MaskType"};
+    for (const auto &[i, view] : llvm::enumerate(spec.operands))
+      spec.config.type(names[i], view.element);
+    spec.config.type("O", spec.results[0].element);
+  }
   lowering.launch(op, std::move(spec));
   return llvm::Error::success();
 }

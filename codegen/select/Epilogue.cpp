@@ -54,10 +54,14 @@ Epilogue makeEpilogue(const Lowering &lowering, const ir::Op &op,
   return epilogue;
 }
 
-bool canFuse(const Epilogue &epilogue, ElementType element) {
+bool canFuse(const Lowering &lowering, const Epilogue &epilogue,
+             ElementType element) {
   if (epilogue.operands.size() > maxOperands ||
       unsupportedElement(epilogue.functor))
     return false;
+  // One element at a time, of any type.
+  if (lowering.isCuda())
+    return true;
   if (element == ElementType::F32 && !isVectorizable(epilogue.functor))
     return false;
   if (epilogue.functor.elementOf(epilogue.functor.results[0]) != element)

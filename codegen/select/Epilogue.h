@@ -34,7 +34,8 @@ Epilogue makeEpilogue(const Lowering &lowering, const ir::Op &op,
 /// How an operand with the result's rank varies over the last two dimensions.
 kernel::Access accessOf(const View &view);
 /// Whether a kernel that computes in \p element can apply it.
-bool canFuse(const Epilogue &epilogue, ir::ElementType element);
+bool canFuse(const Lowering &lowering, const Epilogue &epilogue,
+             ir::ElementType element);
 
 } // namespace tenon::codegen
 

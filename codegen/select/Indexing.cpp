@@ -34,6 +34,15 @@ llvm::Expected<LaunchSpec> startSpec(Lowering &lowering, const ir::Op &op,
 
 llvm::Error finish(Lowering &lowering, const ir::Op &op, LaunchSpec spec) {
   spec.results = {lowering.result(op.result(), Strides::Any)};
+  bool scatters =
+      op.kind() == OpKind::ScatterElements || op.kind() == OpKind::ScatterNd;
+  if (scatters && lowering.isCuda()) {
+    // Blocks can't wait for each other: the copy is a launch of its own.
+    lowering.copy(op, spec.operands[0], spec.results[0]);
+    spec.operands[0] = spec.results[0];
+    spec.overlays.clear();
+    spec.items = ir::numElements(op.operand(2)->shape());
+  }
   lowering.launch(op, std::move(spec));
   return llvm::Error::success();
 }
@@ -46,6 +55,16 @@ llvm::Error selectGather(Lowering &lowering, const ir::Op &op) {
   spec->config.rank("data_rank", op.operand(0)->rank());
   spec->config.rank("axis", op.attrs<ir::AxisAttrs>().axis);
   spec->config.rank("indices_rank", op.operand(1)->rank());
+  if (lowering.isCuda()) {
+    int64_t axis = op.attrs<ir::AxisAttrs>().axis;
+    ir::ShapeRef data = op.operand(0)->shape();
+    std::optional<int64_t> row =
+        ir::numElements(data.drop_front(axis + 1)).constant();
+    spec->grain = row && *row < 32 ? Grain::Thread : Grain::Warp;
+    spec->config.flag("row_per_warp", spec->grain == Grain::Warp);
+    spec->items = ir::numElements(data.take_front(axis)) *
+                  ir::numElements(op.operand(1)->shape());
+  }
   return finish(lowering, op, std::move(*spec));
 }
 

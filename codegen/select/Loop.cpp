@@ -71,6 +71,7 @@ llvm::Error launchSpace(Lowering &lowering, const ir::Op &op,
   spec.results.assign(split, space.views.end());
   for (unsigned i = 0; i < numOperands; ++i)
     spec.overlays.push_back(i);
+  spec.grain = Grain::Quad;
   Dim count = ir::numElements(spec.results[0].shape);
   int64_t operations = 0;
   for (const Functor::Node &node : functor.nodes)

@@ -72,7 +72,7 @@ llvm::Error atNode(const ir::Op &op, llvm::Error error) {
 
 llvm::Error unsupportedType(const ir::Op &op, ir::ElementType element,
                             llvm::StringRef supported) {
-  return userError("no CPU kernel of {0} for element type {1}; there are {2}",
+  return userError("no kernel of {0} for element type {1}; there are {2}",
                    ir::opDef(op).mnemonic, ir::mnemonic(element), supported);
 }
 
@@ -107,7 +107,7 @@ bool satisfies(const View &view, Strides strides) {
 
 Lowering::Lowering(const ir::Module &module, const ir::Func &func,
                    const TargetOptions &options)
-    : module(module), func(func), maxContext(options.maxContext) {
+    : module(module), func(func), options(options) {
   for (auto add :
        {addContractions, addAttention, addNorms, addLoops, addViews,
         addMovement, addIndexing, addReductions, addWindows, addShapes})
@@ -120,9 +120,9 @@ Lowering::Lowering(const ir::Module &module, const ir::Func &func,
 
 llvm::Error Lowering::prepare() {
   program.name = func.name;
-  if (maxContext > 0) {
+  if (options.maxContext > 0) {
     llvm::Expected<std::vector<kernel::State>> states =
-        findStates(func, maxContext);
+        findStates(func, options.maxContext);
     if (!states)
       return states.takeError();
     program.states = std::move(*states);
@@ -159,7 +159,8 @@ llvm::Error Lowering::prepare() {
                         byteCount(type.element, numElements(type.shape))));
   }
   for (const ir::Op &op : func.body)
-    if (std::optional<QuantisedMatrix> matrix = quantisedMatrix(op))
+    if (std::optional<QuantisedMatrix> matrix =
+            isCuda() ? std::nullopt : quantisedMatrix(op))
       absorbed.insert(matrix->steps.begin(), matrix->steps.end());
   startSegment();
   for (const auto &[i, state] : llvm::enumerate(program.states))
@@ -169,6 +170,8 @@ llvm::Error Lowering::prepare() {
       absorbed.insert(pad);
     }
   collectWishes();
+  if (isCuda())
+    absorbCasts();
   return llvm::Error::success();
 }
 
@@ -192,13 +195,18 @@ llvm::Error checkElements(const ir::Op &op) {
 llvm::Error Lowering::selectOp(const ir::Op &op) {
   if (absorbed.contains(&op))
     return llvm::Error::success();
+  if (absorbedCasts.contains(&op)) {
+    if (!views.count(op.result()))
+      define(op.result(), view(op.operand(0)));
+    return llvm::Error::success();
+  }
   if (llvm::Error error = checkElements(op))
     return error;
   if (op.kind() == ir::OpKind::Return)
     return lowerReturn(op);
   if (SelectFn select = table[unsigned(op.kind())])
     return select(*this, op);
-  return userError("no CPU kernel of this op");
+  return userError("no {0} kernel of this op", targetText(options.target));
 }
 
 llvm::Expected<kernel::Program> Lowering::run() {
@@ -389,11 +397,16 @@ bool wantsRowsApart(const ir::Value *value) {
 } // namespace
 
 View Lowering::result(const ir::Value *value, Strides strides) {
+  if (const ir::Value *stored = storedAs.lookup(value)) {
+    View chosen = result(stored, strides);
+    define(value, chosen);
+    return chosen;
+  }
   std::optional<View> place = granted(value);
   View chosen;
   if (place && satisfies(*place, strides))
     chosen = *place;
-  else if (strides != Strides::Contiguous && wantsRowsApart(value))
+  else if (!isCuda() && strides != Strides::Contiguous && wantsRowsApart(value))
     chosen = rowsApart(value->element(), value->shape());
   else
     chosen = temporary(value->element(), value->shape());
@@ -459,7 +472,10 @@ Dim touchedBytes(const View &view) {
 } // namespace
 
 void Lowering::launch(const ir::Op &op, LaunchSpec spec) {
+  if (isCuda())
+    placeOnGrid(spec);
   kernel::Launch launch;
+  launch.geometry = spec.geometry;
   launch.unit = addUnit({spec.kernel.str(), std::move(spec.config.members),
                          std::move(spec.functors)});
   launch.numResults = spec.results.size();
@@ -477,6 +493,13 @@ void Lowering::launch(const ir::Op &op, LaunchSpec spec) {
 
 void Lowering::writeDims(const ir::Op &op, llvm::ArrayRef<Dim> values,
                          const View &to) {
+  if (isCuda()) {
+    LaunchSpec spec;
+    spec.kernel = "write_dims";
+    spec.results = {to};
+    spec.params.assign(values.begin(), values.end());
+    return launch(op, std::move(spec));
+  }
   kernel::Launch launch;
   launch.kind = kernel::LaunchKind::WriteDims;
   launch.views = {to};

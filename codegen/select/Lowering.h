@@ -61,6 +61,14 @@ public:
   std::vector<kernel::ConfigMember> members;
 };
 
+/// What takes one piece of a launch's work on a GPU.
+enum class Grain {
+  Quad,   ///< a thread takes four at a time
+  Thread, ///< one of 256 in a block
+  Warp,   ///< one of eight in a block
+  Block,  ///< of 256 threads
+};
+
 /// What a selector says about one launch.
 struct LaunchSpec {
   llvm::StringRef kernel;
@@ -71,6 +79,11 @@ struct LaunchSpec {
   std::optional<Dim> scratchBytes = {};
   llvm::SmallVector<unsigned, 1> overlays = {};
   Dim flops = 0;
+  /// GPUs: the pieces of work, by default the elements of result 0, and what
+  /// takes one; or the grid itself, of kernels with tiles of their own.
+  std::optional<Dim> items = {};
+  Grain grain = Grain::Thread;
+  std::optional<kernel::Geometry> geometry = {};
 };
 
 /// Which strides a kernel can write or read.
@@ -87,11 +100,17 @@ public:
   Lowering(const ir::Module &module, const ir::Func &func,
            const TargetOptions &options);
   llvm::Expected<kernel::Program> run();
+  bool isCuda() const { return options.target == Target::Cuda; }
+  /// Whether f32 products may be rounded to tf32.
+  bool usesTf32() const { return options.tf32; }
+  /// The number of the least GPU architecture that units are compiled for.
+  unsigned lowestArch() const;
 
   //===--- Operands
   //--------------------------------------------------------===//
 
-  /// Where \p value lives.
+  /// Where \p value lives. On a GPU a half that its kernels widen lives as a
+  /// half: the view's element type counts.
   View view(const ir::Value *value) const;
   /// Where \p value lives if its strides will do, else a copy.
   View operand(const ir::Op &op, const ir::Value *value, Strides strides);
@@ -145,6 +164,7 @@ public:
   const ir::Func &func;
 
 private:
+  void placeOnGrid(LaunchSpec &spec) const;
   /// Where a value would best be written: operand `number` of a concatenation,
   /// or (`concat` null) output `number`.
   struct Wish {
@@ -152,6 +172,7 @@ private:
     unsigned number = 0;
   };
   llvm::Error prepare();
+  void absorbCasts();
   void collectWishes();
   void wish(const ir::Value *value, Wish wish);
   std::optional<View> granted(const ir::Value *value);
@@ -166,8 +187,12 @@ private:
   std::optional<View> denseConstant(const View &view);
   void startSegment();
 
-  const int64_t maxContext;
+  const TargetOptions &options;
   kernel::Program program;
+  /// GPUs: casts that kernels do as they load and store, and the values that
+  /// are stored as what such a cast makes of them.
+  llvm::DenseSet<const ir::Op *> absorbedCasts;
+  llvm::DenseMap<const ir::Value *, const ir::Value *> storedAs;
   SelectTable table{};
   llvm::Error errors = llvm::Error::success(); ///< of copies, found on the way
   llvm::DenseMap<const ir::Value *, View> views;

@@ -8,6 +8,7 @@
 #include "codegen/select/Epilogue.h"
 #include "codegen/select/Loop.h"
 #include "codegen/select/Quantised.h"
+#include "codegen/select/Tensor.h"
 
 namespace tenon::codegen {
 
@@ -83,9 +84,35 @@ View toBatch(const Lowering &lowering, const View &view, const Product &p) {
   return lowering.broadcast(view, shape);
 }
 
+/// GPUs: blocks of 64 x 64 of one batch, all in one line.
+LaunchSpec tiledKernel(const Lowering &lowering, const Product &p,
+                       const Epilogue &epilogue) {
+  constexpr int64_t tile = 64;
+  View a = toBatch(lowering, p.a, p), b = toBatch(lowering, p.b, p);
+  if (auto fast = tensorProduct(lowering, a, b, p.c, epilogue))
+    return std::move(*fast);
+  LaunchSpec spec;
+  spec.kernel = "matmul";
+  spec.config.type("A", p.a.element)
+      .type("B", p.b.element)
+      .type("C", p.c.element)
+      .type("Sum", epilogue.functor.arguments[0].element)
+      .rank("rank", p.c.rank())
+      .types("Operands", epilogue.elements);
+  spec.operands = {a, b};
+  kernel::Geometry &geometry = spec.geometry.emplace();
+  geometry.threads = 256;
+  geometry.grid[0] = Dim::ceilDiv(p.m(), Dim(tile)) *
+                     Dim::ceilDiv(p.n(), Dim(tile)) *
+                     ir::numElements(p.batch());
+  return spec;
+}
+
 /// The kernel's part of the launch: everything but the epilogue.
 LaunchSpec chooseKernel(Lowering &lowering, const ir::Op &op, Product &p,
                         const Epilogue &epilogue) {
+  if (lowering.isCuda())
+    return tiledKernel(lowering, p, epilogue);
   LaunchSpec spec;
   bool isF32 = p.a.element == ElementType::F32;
   std::optional<Weight::Matrix> matrix =
@@ -116,6 +143,14 @@ LaunchSpec chooseKernel(Lowering &lowering, const ir::Op &op, Product &p,
   return spec;
 }
 
+/// What the kernel of CPUs for matrices of codes takes; GPUs have none yet.
+std::optional<QuantisedMatrix> codesOf(const Lowering &lowering,
+                                       const ir::Op &op) {
+  if (lowering.isCuda())
+    return std::nullopt;
+  return quantisedMatrix(op);
+}
+
 /// The product with a matrix of codes.
 LaunchSpec quantisedProduct(Lowering &lowering, const ir::Op &op, Product &p,
                             const QuantisedMatrix &matrix,
@@ -143,7 +178,7 @@ LaunchSpec quantisedProduct(Lowering &lowering, const ir::Op &op, Product &p,
 
 void launchProduct(Lowering &lowering, const ir::Op &op, Product &p,
                    const Epilogue &epilogue) {
-  std::optional<QuantisedMatrix> codes = quantisedMatrix(op);
+  std::optional<QuantisedMatrix> codes = codesOf(lowering, op);
   LaunchSpec spec = codes ? quantisedProduct(lowering, op, p, *codes, epilogue)
                           : chooseKernel(lowering, op, p, epilogue);
   unsigned first = spec.operands.size();
@@ -164,7 +199,7 @@ llvm::Error selectMatMul(Lowering &lowering, const ir::Op &op) {
   Promotion promote{op.operand(0)->rank() == 1, op.operand(1)->rank() == 1};
   Product p;
   p.a = lowering.view(op.operand(0));
-  if (!quantisedMatrix(op))
+  if (!codesOf(lowering, op))
     p.b = lowering.view(op.operand(1));
   if (promote.row)
     p.a = insertDim(p.a, 0);
@@ -181,7 +216,7 @@ llvm::Error selectMatMul(Lowering &lowering, const ir::Op &op) {
   standIn.strides = kernel::contiguousStrides(standIn.shape);
   ir::Shape shape(promote(standIn).shape);
   Epilogue epilogue = makeEpilogue(lowering, op, extras, shape);
-  if (epilogue.isIdentity() || canFuse(epilogue, sums)) {
+  if (epilogue.isIdentity() || canFuse(lowering, epilogue, sums)) {
     p.c = promote(lowering.result(y, Strides::InnerContiguous));
     launchProduct(lowering, op, p, epilogue);
     return llvm::Error::success();

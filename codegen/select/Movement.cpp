@@ -121,11 +121,13 @@ llvm::Error selectNonZero(Lowering &lowering, const ir::Op &op) {
   count.operands = {lowering.view(x)};
   View number = lowering.temporary(ElementType::I64, {});
   count.results = {number};
+  count.items = 1;
   lowering.launch(op, std::move(count));
   lowering.bindSymbols(op, number, {op.attrs<ir::CountAttrs>().count});
   LaunchSpec list;
   list.kernel = "non_zero";
   list.config.type("T", x->element()).rank("rank", x->rank());
+  list.items = 1;
   return finish(lowering, op, std::move(list));
 }
 

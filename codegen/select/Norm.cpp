@@ -30,6 +30,24 @@ View rowsOf(Lowering &lowering, const ir::Op &op, const ir::Value *value,
   return isContiguous(row) ? view : lowering.fit(op, view, Strides::Contiguous);
 }
 
+/// A GPU gives a short row to a warp and a long one to a block.
+Grain rowGrain(ir::ShapeRef row) {
+  constexpr int64_t longest = 1024;
+  std::optional<int64_t> count = ir::numElements(row).constant();
+  return count && *count <= longest ? Grain::Warp : Grain::Block;
+}
+
+/// The element types of operands (those with a name) and of the result, as they
+/// lie in memory.
+void addTypes(LaunchSpec &spec, llvm::ArrayRef<llvm::StringRef> operands,
+              llvm::StringRef result) {
+  unsigned next = 0;
+  for (llvm::StringRef name : operands)
+    if (!name.empty())
+      spec.config.type(name, spec.operands[next++].element);
+  spec.config.type(result, spec.results[0].element);
+}
+
 llvm::Error selectNorm(Lowering &lowering, const ir::Op &op) {
   const auto &attrs = op.attrs<ir::NormAttrs>();
   const ir::Value *x = op.operand(0);
@@ -39,6 +57,12 @@ llvm::Error selectNorm(Lowering &lowering, const ir::Op &op) {
   LaunchSpec spec;
   bool layer = op.kind() == OpKind::LayerNorm;
   spec.kernel = layer ? "layer_norm_f32" : "rms_norm_f32";
+  if (lowering.isCuda()) {
+    spec.kernel = layer ? "layer_norm" : "rms_norm";
+    spec.items = ir::numElements(x->shape().take_front(attrs.axis));
+    spec.grain = rowGrain(x->shape().drop_front(attrs.axis));
+    spec.config.flag("row_per_warp", spec.grain == Grain::Warp);
+  }
   addRows(spec.config, x->shape(), attrs.axis);
   spec.config.number("epsilon", attrs.epsilon)
       .flag("has_residual", false)
@@ -58,6 +82,10 @@ llvm::Error selectNorm(Lowering &lowering, const ir::Op &op) {
                         ? Strides::InnerContiguous
                         : Strides::Contiguous;
   spec.results = {lowering.result(op.result(), strides)};
+  if (lowering.isCuda())
+    addTypes(spec,
+             {"X", op.operand(1) ? "Gamma" : "", op.operand(2) ? "Beta" : ""},
+             "Y");
   lowering.launch(op, std::move(spec));
   return llvm::Error::success();
 }
@@ -74,12 +102,22 @@ llvm::Error selectSoftmax(Lowering &lowering, const ir::Op &op) {
       perm.push_back(i);
   perm.push_back(axis);
   LaunchSpec spec;
-  spec.kernel =
-      op.kind() == OpKind::Softmax ? "softmax_f32" : "log_softmax_f32";
+  bool log = op.kind() == OpKind::LogSoftmax;
+  spec.kernel = log ? "log_softmax_f32" : "softmax_f32";
+  if (lowering.isCuda()) {
+    spec.kernel = log ? "log_softmax" : "softmax";
+    ir::Shape rows(x->shape().begin(), x->shape().end());
+    rows.erase(rows.begin() + axis);
+    spec.items = ir::numElements(rows);
+    spec.grain = rowGrain(x->shape().slice(axis, 1));
+    spec.config.flag("row_per_warp", spec.grain == Grain::Warp);
+  }
   spec.operands = {transposeView(lowering.view(x), perm)};
   View y = lowering.result(op.result(), Strides::Any);
   spec.results = {transposeView(y, perm)};
   addRows(spec.config, spec.results[0].shape, x->rank() - 1);
+  if (lowering.isCuda())
+    addTypes(spec, {"X"}, "Y");
   spec.overlays = {0};
   spec.flops = ir::numElements(x->shape()) * Dim(5);
   lowering.launch(op, std::move(spec));

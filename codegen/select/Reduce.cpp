@@ -68,6 +68,15 @@ llvm::Error selectReduce(Lowering &lowering, const ir::Op &op) {
   spec.results = {withReducedDims(lowering.result(op.result(), Strides::Any),
                                   attrs.axes, attrs.keepdims)};
   spec.flops = ir::numElements(x->shape());
+  if (lowering.isCuda()) {
+    Dim reduced = 1;
+    for (int64_t axis : attrs.axes)
+      reduced = reduced * x->shape()[axis];
+    std::optional<int64_t> count = reduced.constant();
+    bool few = count && *count <= 32;
+    spec.grain = few ? Grain::Thread : Grain::Block;
+    spec.config.flag("per_block", !few);
+  }
   lowering.launch(op, std::move(spec));
   return llvm::Error::success();
 }

@@ -71,7 +71,9 @@ void launchConv(Lowering &lowering, const ir::Op &op, const ConvSizes &sizes,
       attrs.groups == sizes.channels && attrs.groups == sizes.filters;
   bool direct = element != ElementType::F32 || depthwise;
   LaunchSpec spec;
-  spec.kernel = direct ? "conv_direct" : "conv_f32";
+  spec.kernel = lowering.isCuda() ? "conv"
+                : direct          ? "conv_direct"
+                                  : "conv_f32";
   spec.config.rank("spatial", sizes.kernel.size())
       .integer("groups", attrs.groups)
       .integer("channels", sizes.channels)
@@ -81,10 +83,15 @@ void launchConv(Lowering &lowering, const ir::Op &op, const ConvSizes &sizes,
       .array("dilations", attrs.dilations)
       .array("pad_low", attrs.padLow)
       .types("Operands", epilogue.elements);
-  if (direct)
+  if (direct && !lowering.isCuda())
     spec.config.type("T", element);
   spec.operands = {lowering.view(op.operand(0)),
                    lowering.operand(op, op.operand(1), Strides::Contiguous)};
+  if (lowering.isCuda())
+    spec.config.type("A", spec.operands[0].element)
+        .type("B", spec.operands[1].element)
+        .type("C", y.element)
+        .type("Sum", epilogue.functor.arguments[0].element);
   llvm::append_range(spec.operands, epilogue.operands);
   spec.functors.push_back(epilogue.functor);
   spec.results = {y};
@@ -110,7 +117,7 @@ llvm::Error selectConv(Lowering &lowering, const ir::Op &op) {
     epilogue.functor.arguments[i + 1].access =
         accessOf(*mergeDims(view, 2, view.rank()));
   epilogue.overlays.clear(); // conv reads rows that others write
-  if (epilogue.isIdentity() || canFuse(epilogue, x->element())) {
+  if (epilogue.isIdentity() || canFuse(lowering, epilogue, x->element())) {
     launchConv(lowering, op, *sizes, epilogue,
                lowering.result(y, Strides::Contiguous));
     return llvm::Error::success();

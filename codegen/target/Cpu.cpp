@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/target/Target.h"
 #include "ir/support/Diag.h"
+#include "runtime/format/units.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
-#include "runtime/format/units.h"
 
 namespace tenon::codegen {
 
@@ -38,11 +38,11 @@ bool runsHere(const CpuForm &form) {
 
 llvm::Error addForm(llvm::StringRef name,
                     std::vector<const CpuForm *> &chosen) {
-  const CpuForm *found =
-      name == "native" ? llvm::find_if(forms, runsHere)
-                       : llvm::find_if(forms, [&](const CpuForm &form) {
-                           return form.name == name;
-                         });
+  const CpuForm *found = name == "native"
+                             ? llvm::find_if(forms, runsHere)
+                             : llvm::find_if(forms, [&](const CpuForm &form) {
+                                 return form.name == name;
+                               });
   if (found == std::end(forms)) {
     std::string known = "native";
     for (const CpuForm &form : forms)

@@ -16,6 +16,16 @@
 
 namespace tenon::codegen {
 
+enum class Target {
+#define TN_TARGET(enumerator, name, text) enumerator,
+#include "codegen/target/Targets.def"
+};
+
+/// "cpu" for `--target=cpu`; an unknown name is an error that lists the known.
+llvm::Expected<Target> parseTarget(llvm::StringRef name);
+/// "CPU", for messages.
+llvm::StringRef targetText(Target target);
+
 /// One form of CPU code: what the host compiler is told and what the machine
 /// that runs it must have.
 struct CpuForm {
@@ -32,11 +42,29 @@ llvm::ArrayRef<CpuForm> cpuForms();
 llvm::Expected<std::vector<const CpuForm *>>
 parseCpuForms(llvm::StringRef list);
 
+/// A GPU architecture that NVRTC compiles for.
+struct GpuArch {
+  llvm::StringLiteral name; ///< "sm_90a"
+  unsigned number;          ///< 90
+  /// Whether its code runs on this very architecture alone ("a" variants).
+  bool exact;
+};
+
+/// Architectures for `--arch=`, a list such as "sm_80,sm_90a"; empty: a
+/// default. In the table's order, without repeats.
+llvm::Expected<std::vector<const GpuArch *>>
+parseGpuArchs(llvm::StringRef list);
+
 struct TargetOptions {
+  Target target = Target::Cpu;
   /// CPU forms to emit, best first; empty: the native one.
   std::vector<const CpuForm *> forms;
   /// --max-context=N: caches become state with room for N; 0 leaves them.
   int64_t maxContext = 0;
+  /// GPU architectures; empty: the default ones.
+  std::vector<const GpuArch *> archs;
+  /// GPUs: f32 products may be rounded to tf32.
+  bool tf32 = false;
 };
 
 } // namespace tenon::codegen

@@ -383,6 +383,17 @@ void Parser::launchTail(Cursor &c, Launch &l) {
     if (c.eat("in %b"))
       l.scratchBuffer = c.integer();
   }
+  if (c.eat("grid")) {
+    Geometry &geometry = l.geometry.emplace();
+    for (auto [to, from] : llvm::zip(geometry.grid, c.dims()))
+      to = from;
+    c.expect("threads");
+    geometry.threads = c.integer();
+    if (c.eat("shared")) {
+      geometry.sharedBytes = c.dim({" bytes"});
+      c.expect("bytes");
+    }
+  }
   if (c.eat("flops"))
     l.flops = c.dim({" moves ", " loc("});
   if (c.eat("moves"))

@@ -219,6 +219,13 @@ void Printer::launch(const Launch &l) {
     if (l.scratchBuffer != none)
       os << " in %b" << l.scratchBuffer;
   }
+  if (l.geometry) {
+    os << " grid ";
+    list(llvm::ArrayRef(l.geometry->grid));
+    os << " threads " << l.geometry->threads;
+    if (!l.geometry->sharedBytes.isConstant(0))
+      os << " shared " << l.geometry->sharedBytes << " bytes";
+  }
   if (!l.flops.isConstant(0))
     os << " flops " << l.flops;
   if (!l.bytes.isConstant(0))

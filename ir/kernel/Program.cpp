@@ -76,6 +76,10 @@ void forEachDim(const Program &program, llvm::function_ref<void(Dim)> visit) {
     llvm::for_each(launch.params, visit);
     if (launch.scratchBytes)
       visit(*launch.scratchBytes);
+    if (launch.geometry) {
+      llvm::for_each(launch.geometry->grid, visit);
+      visit(launch.geometry->sharedBytes);
+    }
     visit(launch.flops);
     visit(launch.bytes);
   }

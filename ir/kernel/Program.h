@@ -156,6 +156,14 @@ enum class LaunchKind : uint8_t {
                ///< the value of `symbols[i]`; ends the segment
 };
 
+/// How a GPU runs a launch: the blocks of the grid, the threads of a block, and
+/// a block's dynamic shared memory.
+struct Geometry {
+  Dim grid[3] = {1, 1, 1};
+  unsigned threads = 0;
+  Dim sharedBytes;
+};
+
 struct Launch {
   LaunchKind kind = LaunchKind::Kernel;
   unsigned unit = none;
@@ -167,6 +175,7 @@ struct Launch {
   /// Shared scratch memory; after planning `scratchBuffer` is its arena buffer.
   std::optional<Dim> scratchBytes;
   unsigned scratchBuffer = none;
+  std::optional<Geometry> geometry; ///< on GPUs
   /// Operands that result 0 may overlay when nothing else needs them: each
   /// thread reads an element before it writes the one at the same place, and
   /// no thread reads another's.

@@ -170,6 +170,11 @@ struct Launch {
   uint32_t scratchBuffer; ///< an Arena buffer, or none
   ExprId flops;           ///< floating-point operations, for --bench; or none
   ExprId bytes;           ///< bytes read and written at least; or none
+  /// On a GPU: blocks, dynamic shared memory of each, threads of each; else
+  /// threads is 0.
+  ExprId grid[3];
+  ExprId sharedBytes;
+  uint32_t threads;
 };
 
 /// A run of launches between data-dependent symbols.

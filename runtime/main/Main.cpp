@@ -8,6 +8,8 @@
 #include "runtime/Npz.h"
 #include "runtime/Payload.h"
 #include "runtime/Session.h"
+#include "runtime/device/Cuda.h"
+#include "runtime/device/DeviceCode.h"
 #include "runtime/main/Generate.h"
 #include "runtime/main/Options.h"
 #include "runtime/main/Report.h"
@@ -37,24 +39,28 @@ double milliseconds() {
 }
 
 Status startModel(Runner &runner, const Options &options) {
-  auto form = chooseForm(forms(), cpuFeatures(), options.cpu);
-  if (!form.ok())
-    return form.status();
-  auto model =
-      Model::create(runner.payload.plan(), runner.payload.weights(), **form);
+  auto model = openModel(runner.payload, forms(), options.cpu);
   if (!model.ok())
     return model.status();
   runner.model = std::move(*model);
   return {};
 }
 
+Result<std::unique_ptr<Device>> makeDevice(const Model &model,
+                                           const Options &options) {
+  bool gpu = !model.deviceCode().empty();
+  if (options.device == "cpu" || (options.device.empty() && !gpu))
+    return createCpuDevice(model, options.threads);
+  return createCudaDevice(model, options.cuda);
+}
+
 Status startSession(Runner &runner, const Options &options) {
   if (Status status = startModel(runner, options); !status.ok())
     return status;
-  auto session = Session::create(*runner.model, options.threads);
-  if (!session.ok())
-    return session.status();
-  runner.session = std::move(*session);
+  auto device = makeDevice(*runner.model, options);
+  if (!device.ok())
+    return device.status();
+  runner.session = Session::create(*runner.model, std::move(*device));
   return {};
 }
 
@@ -96,7 +102,13 @@ Status writeTrace(const Session &session, const std::string &path) {
 Status info(Runner &runner, const Options &options) {
   auto form = chooseForm(forms(), cpuFeatures(), options.cpu);
   ArtifactFacts facts = {runner.payload.fileBytes(), forms(),
-                         form.ok() ? *form : nullptr};
+                         form.ok() ? *form : nullptr, ""};
+  if (Bytes bytes = runner.payload.deviceCode(); !bytes.empty()) {
+    auto code = DeviceCode::load(bytes);
+    if (!code.ok())
+      return code.status();
+    facts.gpus = code->archNames();
+  }
   const Plan &plan = runner.payload.plan();
   std::string text =
       options.json ? infoJson(plan, facts) : infoText(plan, facts);
@@ -155,7 +167,9 @@ Status bench(Runner &runner, const Options &options) {
   result.bytes = session.bytes();
   result.peakBytes = session.peakBytes().value_or(0);
   result.threads = session.threads();
-  result.form = runner.model->form().name;
+  result.device = session.device().name();
+  if (const tn_form *form = runner.model->form())
+    result.form = form->name;
   if (!options.profile.empty()) {
     session.enableProfile();
     if (Status status = session.run(); !status.ok())

@@ -31,6 +31,13 @@ flags
   --outputs=FILE.npz     where to write the outputs
   --threads=N            threads to use (default: the cores there are)
   --cpu=FORM             which compiled form to use (see --info)
+  --device=DEVICE        cpu, cuda or emulated (default: what it was compiled
+                         for)
+  --gpu=N                which GPU (default 0)
+  --device-memory=SIZE   use at most so much of the GPU's memory: 2G, 500M
+  --stepwise             wait for each kernel, so that an error names it
+  --emulated-arch=ARCH   the GPU that the emulator plays, such as sm_90a
+  --emulator-report=FILE where the emulator writes what it counted and found
   --pages=map|huge       weights mapped from the file (default) or copied into
                          large pages
   --seconds=S            how long --bench measures (default 2)
@@ -55,19 +62,22 @@ struct Flag {
   bool takesValue;
 };
 constexpr Flag flags[] = {
-    {"--info", false},       {"--run", false},
-    {"--bench", false},      {"--selftest", false},
-    {"--help", false},       {"-h", false},
-    {"--json", false},       {"--inputs", true},
-    {"--outputs", true},     {"--profile", true},
-    {"--cpu", true},         {"--threads", true},
-    {"--seconds", true},     {"--pages", true},
-    {"--generate", false},   {"--interactive", false},
-    {"--show-steps", false}, {"--prompt", true},
-    {"--max-tokens", true},  {"--temperature", true},
-    {"--top-k", true},       {"--top-p", true},
-    {"--min-p", true},       {"--repetition-penalty", true},
-    {"--seed", true},        {"--stop", true}};
+    {"--info", false},         {"--run", false},
+    {"--bench", false},        {"--selftest", false},
+    {"--help", false},         {"-h", false},
+    {"--json", false},         {"--inputs", true},
+    {"--outputs", true},       {"--profile", true},
+    {"--cpu", true},           {"--threads", true},
+    {"--seconds", true},       {"--pages", true},
+    {"--generate", false},     {"--interactive", false},
+    {"--show-steps", false},   {"--prompt", true},
+    {"--max-tokens", true},    {"--temperature", true},
+    {"--top-k", true},         {"--top-p", true},
+    {"--min-p", true},         {"--repetition-penalty", true},
+    {"--seed", true},          {"--stop", true},
+    {"--device", true},        {"--gpu", true},
+    {"--device-memory", true}, {"--stepwise", false},
+    {"--emulated-arch", true}, {"--emulator-report", true}};
 
 const Flag *findFlag(const std::string &name) {
   for (const Flag &flag : flags)
@@ -186,6 +196,43 @@ std::optional<Status> applyText(Options &options, const std::string &name,
   return Status();
 }
 
+Status setDevice(Options &options, const std::string &value) {
+  if (value != "cpu" && value != "cuda" && value != "emulated")
+    return TN_ERROR("--device: found '%s', expected cpu, cuda or emulated",
+                    printable(value).c_str());
+  options.device = value;
+  options.cuda.emulated = value == "emulated";
+  return {};
+}
+
+Status setGpu(Options &options, const std::string &value) {
+  char *end = nullptr;
+  long number = std::strtol(value.c_str(), &end, 10);
+  if (value.empty() || *end != '\0' || number < 0 || number > 1023)
+    return TN_ERROR("--gpu: found '%s', expected a number from 0",
+                    printable(value).c_str());
+  options.cuda.ordinal = int(number);
+  return {};
+}
+
+/// "2G", "500M", "1000000".
+Status setDeviceMemory(Options &options, const std::string &value) {
+  char *end = nullptr;
+  double size = std::strtod(value.c_str(), &end);
+  std::string unit = end;
+  double scale = unit.empty()  ? 1
+                 : unit == "K" ? 1e3
+                 : unit == "M" ? 1e6
+                 : unit == "G" ? 1e9
+                               : 0;
+  if (value.empty() || scale == 0 || !(size > 0) || size * scale > 1e18)
+    return TN_ERROR("--device-memory: found '%s', expected a size such as 2G "
+                    "or 500M",
+                    printable(value).c_str());
+  options.cuda.memoryLimit = uint64_t(size * scale);
+  return {};
+}
+
 Status apply(Options &options, const std::string &name,
              const std::string &value) {
   if (auto command = commandOf(name))
@@ -198,6 +245,12 @@ Status apply(Options &options, const std::string &name,
     return setSeconds(options, value);
   if (name == "--pages")
     return setPages(options, value);
+  if (name == "--device")
+    return setDevice(options, value);
+  if (name == "--gpu")
+    return setGpu(options, value);
+  if (name == "--device-memory")
+    return setDeviceMemory(options, value);
   if (name == "--json")
     options.json = true;
   else if (name == "--inputs")
@@ -206,6 +259,12 @@ Status apply(Options &options, const std::string &name,
     options.outputs = value;
   else if (name == "--profile")
     options.profile = value;
+  else if (name == "--stepwise")
+    options.cuda.stepwise = true;
+  else if (name == "--emulated-arch")
+    options.cuda.emulatedArch = value;
+  else if (name == "--emulator-report")
+    options.cuda.emulatorReport = value;
   else
     options.cpu = value;
   return {};

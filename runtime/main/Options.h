@@ -8,6 +8,7 @@
 #define TENON_RUNTIME_MAIN_OPTIONS_H
 
 #include "runtime/Payload.h"
+#include "runtime/device/CudaDriver.h"
 #include "runtime/support/Status.h"
 
 #include <optional>
@@ -33,6 +34,9 @@ enum class Command {
 struct Options {
   Command command = Command::None;
   std::string inputs, outputs, profile, cpu;
+  /// "cpu", "cuda" or "emulated"; empty: what the artifact was compiled for.
+  std::string device;
+  CudaOptions cuda;
   unsigned threads = 0;
   double seconds = 2;
   bool json = false;

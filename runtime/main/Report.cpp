@@ -117,6 +117,8 @@ std::string infoText(const Plan &plan, const ArtifactFacts &facts) {
   out += format("%-10s %s\n", "memory", plan.string(head.peakFormula));
   out += format("%-10s %zu launches of %u kernels\n", "plan",
                 plan.launches().size(), head.numUnits);
+  if (!facts.gpus.empty())
+    out += format("%-10s %s\n", "gpu code", facts.gpus.c_str());
   for (const tn_form &form : facts.forms)
     out += format("%-10s %s: needs %s%s\n", "cpu form", form.name,
                   featureNames(form.features).c_str(),
@@ -150,17 +152,18 @@ std::string infoJson(const Plan &plan, const ArtifactFacts &facts) {
          ", \"launches\": " + std::to_string(plan.launches().size()) +
          ", \"kernels\": " + std::to_string(head.numUnits) +
          ", \"cpu_forms\": [" + forms +
-         "], \"manifest\": " + (manifest.empty() ? "null" : manifest) + "}\n";
+         "], \"gpus\": " + jsonString(facts.gpus) +
+         ", \"manifest\": " + (manifest.empty() ? "null" : manifest) + "}\n";
 }
 
 std::string benchText(BenchResult result) {
   std::sort(result.times.begin(), result.times.end());
   double mid = median(result.times);
   return format("median %.3f ms, min %.3f ms, p90 %.3f ms, p99 %.3f ms over "
-                "%zu runs\n%u threads, CPU form %s, %.1f GFLOP/s, %.1f GB/s\n",
+                "%zu runs\n%s, %.1f GFLOP/s, %.1f GB/s\n",
                 mid, percentile(result.times, 0), percentile(result.times, 0.9),
                 percentile(result.times, 0.99), result.times.size(),
-                result.threads, result.form.c_str(), giga(result.flops, mid),
+                result.device.c_str(), giga(result.flops, mid),
                 giga(result.bytes, mid));
 }
 

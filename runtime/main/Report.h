@@ -18,6 +18,7 @@ struct ArtifactFacts {
   uint64_t fileBytes;
   std::span<const tn_form> forms;
   const tn_form *chosen; ///< null when none runs here
+  std::string gpus;      ///< "sm_80, sm_90a": those there is code for
 };
 
 /// For people, and as one JSON object.
@@ -29,7 +30,8 @@ struct BenchResult {
   std::vector<double> times;
   int64_t flops = 0, bytes = 0, peakBytes = 0;
   unsigned threads = 1;
-  std::string form;
+  std::string form;   ///< of the CPU; empty on a GPU
+  std::string device; ///< for people
 };
 std::string benchText(BenchResult result);
 std::string benchJson(BenchResult result);

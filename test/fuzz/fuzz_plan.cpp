@@ -4,14 +4,51 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/Arena.h"
 #include "runtime/Frame.h"
 #include "runtime/Npz.h"
 #include "runtime/Plan.h"
+#include "runtime/device/Device.h"
 #include "runtime/format/DType.h"
 
 #include <cstring>
 
 using namespace tenon::rt;
+
+namespace {
+
+/// A device that has memory and never runs anything.
+class Shelf final : public Device {
+public:
+  explicit Shelf(size_t segments) : arenas(segments) {}
+  std::string name() const override { return ""; }
+  unsigned workers() const override { return 0; }
+  char *weights() override { return nullptr; }
+  Result<char *> reserveArena(uint32_t segment, uint64_t bytes) override {
+    if (Status status = arenas[segment].reserve(bytes); !status.ok())
+      return status;
+    return arenas[segment].data();
+  }
+  Result<char *> placeInput(size_t, const void *, uint64_t) override {
+    return nullptr;
+  }
+  Result<char *> placeOutput(size_t, void *, uint64_t) override {
+    return nullptr;
+  }
+  Result<char *> reserveState(uint64_t) override { return nullptr; }
+  Status put(char *, const void *, uint64_t) override { return {}; }
+  Status run(const Frame &, uint32_t) override { return {}; }
+  Status fetch(void *, const char *, uint64_t) override { return {}; }
+  Status finish() override { return {}; }
+  void enableProfile() override {}
+  void beginRun() override {}
+  std::span<const LaunchTime> profile() const override { return {}; }
+
+private:
+  std::vector<Arena> arenas;
+};
+
+} // namespace
 
 /// Loads the bytes as a plan, its checksum made right so that what is behind it
 /// is reached, and works out its sizes for a small value of each symbol.
@@ -43,7 +80,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bool small = true;
     for (const Segment &segment : plan->segments())
       small &= (*values)[segment.arenaBytes] < (1 << 20);
-    Frame frame(*plan);
+    Shelf shelf(plan->segments().size());
+    Frame frame(*plan, shelf);
     frame.setSymbols(symbols, 0);
     for (uint32_t s = 0; small && s < plan->segments().size(); ++s) {
       if (!frame.prepareSizes(s).ok())

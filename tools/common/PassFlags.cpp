@@ -39,6 +39,18 @@ PassFlags::PassFlags(cl::SubCommand &sub)
       rewriteLimit("rewrite-limit", cl::value_desc("N"),
                    cl::desc("do the first N rewrites and no more"),
                    cl::init(~0ull), cl::sub(sub), cl::cat(category)),
+      precision(
+          "precision",
+          cl::desc("how values are stored and multiplied (default: as the "
+                   "model says)"),
+          cl::values(clEnumValN(passes::Precision::F32, "f32", "exact f32"),
+                     clEnumValN(passes::Precision::TF32, "tf32",
+                                "f32, multiplied as tf32 by GPUs"),
+                     clEnumValN(passes::Precision::F16, "f16",
+                                "stored as f16, sums in f32"),
+                     clEnumValN(passes::Precision::BF16, "bf16",
+                                "stored as bf16, sums in f32")),
+          cl::init(passes::Precision::Model), cl::sub(sub), cl::cat(category)),
       timing("timing", cl::desc("print the time of each pass and stage"),
              cl::sub(sub), cl::cat(category)),
       verifyNumerics(
@@ -58,6 +70,7 @@ Expected<passes::PassOptions> PassFlags::options() const {
   options.explain = explain;
   options.remarksFile = remarks;
   options.rewriteLimit = rewriteLimit;
+  options.precision = precision;
   options.timing = timing;
   options.verifyNumerics = verifyNumerics;
   options.paranoid = paranoid;

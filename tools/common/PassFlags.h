@@ -15,7 +15,7 @@ namespace tenon::tools {
 
 /// The flags of the passes, the same in `tenon compile` and `tenon-opt`:
 /// --stop-after, --dump-after, --remarks, --explain, --require-fused,
-/// --rewrite-limit, --timing, --verify-numerics, --paranoid.
+/// --rewrite-limit, --precision, --timing, --verify-numerics, --paranoid.
 class PassFlags {
 public:
   explicit PassFlags(
@@ -29,6 +29,7 @@ private:
   llvm::cl::list<std::string> dumpAfter;
   llvm::cl::opt<std::string> stopAfter, explain, remarks, requireFused;
   llvm::cl::opt<unsigned long long> rewriteLimit;
+  llvm::cl::opt<passes::Precision> precision;
   llvm::cl::opt<bool> timing, verifyNumerics, paranoid;
 };
 

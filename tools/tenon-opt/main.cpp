@@ -62,6 +62,9 @@ struct Options {
   cl::opt<int64_t> maxContext{
       "max-context", cl::init(0), cl::value_desc("N"),
       cl::desc("for --lower: caches become state with room for N")};
+  cl::opt<std::string> target{"target", cl::desc("target, for --lower"),
+                              cl::value_desc("cpu|cuda"), cl::init("cpu"),
+                              cl::cat(category)};
   cl::opt<bool> noLocations{"no-locations",
                             cl::desc("print without locations"),
                             cl::cat(category)};
@@ -109,6 +112,10 @@ llvm::Error printLowered(const ir::Module &module, const Options &flags,
     return forms.takeError();
   target.forms = *forms;
   target.maxContext = flags.maxContext;
+  auto which = codegen::parseTarget(flags.target);
+  if (!which)
+    return which.takeError();
+  target.target = *which;
   for (const auto &func : module.funcs) {
     llvm::Expected<kernel::Program> program =
         codegen::select(module, *func, target);

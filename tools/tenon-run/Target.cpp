@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "Target.h"
 
-#include "CpuTarget.h"
+#include "CompiledTarget.h"
 #include "ir/eval/Evaluator.h"
 #include "ir/support/Diag.h"
 
@@ -35,9 +35,14 @@ struct Entry {
   std::unique_ptr<Target> (*make)();
 };
 
+template <codegen::Target Which> std::unique_ptr<Target> makeCompiled() {
+  return std::make_unique<CompiledTarget>(Which);
+}
+
 constexpr Entry targets[] = {
     {"ref", make<ReferenceTarget>},
-    {"cpu", make<CpuTarget>},
+    {"cpu", makeCompiled<codegen::Target::Cpu>},
+    {"cuda", makeCompiled<codegen::Target::Cuda>}, // on the emulator
 };
 
 } // namespace

@@ -29,6 +29,7 @@ protected:
 
 std::unique_ptr<Command> makeCompileCommand();
 std::unique_ptr<Command> makeCheckCommand();
+std::unique_ptr<Command> makeExplainCommand();
 std::unique_ptr<Command> makeInspectCommand();
 std::unique_ptr<Command> makeVerifyCommand();
 

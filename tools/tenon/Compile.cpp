@@ -53,12 +53,16 @@ private:
                              cl::sub(sub)};
   cl::opt<std::string> out{"o", cl::value_desc("OUT"),
                            cl::desc("the artifact to write"), cl::sub(sub)};
-  cl::opt<std::string> target{"target", cl::init("cpu"), cl::value_desc("cpu"),
+  cl::opt<std::string> target{"target", cl::init("cpu"),
+                              cl::value_desc("cpu|cuda"),
                               cl::desc("what to compile for"), cl::sub(sub)};
   cl::opt<std::string> cpu{
       "cpu", cl::init("native"), cl::value_desc("native|LIST"),
       cl::desc("CPU forms to include: x86-64, x86-64-v3, x86-64-v4"),
       cl::sub(sub)};
+  cl::opt<std::string> arch{
+      "arch", cl::value_desc("LIST"),
+      cl::desc("GPU architectures to include (sm_80,sm_90a)"), cl::sub(sub)};
   cl::list<std::string> dims{
       "dim", cl::value_desc("name=N|LO..HI"),
       cl::desc("fix or bound a symbolic dimension (may be repeated)"),
@@ -103,6 +107,7 @@ private:
   Error printOrWrite(function_ref<void(raw_ostream &)> print);
   Error writeIr(const ir::Module &module);
   Error writeSources(ArrayRef<codegen::Source> sources, StringRef folder);
+  Expected<codegen::TargetOptions> parseTargetOptions();
   Error build(const ir::Module &module, Progress &progress);
   Error fillManifest(json::Object &manifest);
   Expected<std::vector<uint8_t>> readTokenizer(const kernel::Program &program);
@@ -131,8 +136,6 @@ int CompileCommand::run() {
 Error CompileCommand::checkFlags() {
   if (model.empty())
     return userError("no model given: tenon compile MODEL.onnx -o OUT");
-  if (target != "cpu")
-    return userError("--target={0}: only cpu is built into this tenon", target);
   if (emit == Emit::Automatic)
     emit = StringRef(out).ends_with(".so")   ? Emit::SharedObject
            : StringRef(out).ends_with(".tn") ? Emit::Ir
@@ -213,17 +216,38 @@ Error CompileCommand::writeSources(ArrayRef<codegen::Source> sources,
   return Error::success();
 }
 
-Error CompileCommand::build(const ir::Module &module, Progress &progress) {
-  codegen::TargetOptions targetOptions;
+Expected<codegen::TargetOptions> CompileCommand::parseTargetOptions() {
+  codegen::TargetOptions options;
+  Expected<codegen::Target> which = codegen::parseTarget(target);
+  if (!which)
+    return withPrefix(which.takeError(), "--target: ");
+  options.target = *which;
   Expected<std::vector<const codegen::CpuForm *>> forms =
       codegen::parseCpuForms(cpu);
   if (!forms)
     return forms.takeError();
-  targetOptions.forms = std::move(*forms);
+  options.forms = std::move(*forms);
   if (maxContext < 0 || maxContext > (int64_t(1) << 31))
     return userError("--max-context={0}: expected a number of tokens",
                      int64_t(maxContext));
-  targetOptions.maxContext = maxContext;
+  options.maxContext = maxContext;
+  Expected<std::vector<const codegen::GpuArch *>> archs =
+      codegen::parseGpuArchs(arch);
+  if (!archs)
+    return withPrefix(archs.takeError(), "--arch: ");
+  options.archs = std::move(*archs);
+  Expected<passes::PassOptions> flags = passFlags.options();
+  if (!flags)
+    return flags.takeError();
+  options.tf32 = flags->precision == passes::Precision::TF32;
+  return options;
+}
+
+Error CompileCommand::build(const ir::Module &module, Progress &progress) {
+  Expected<codegen::TargetOptions> parsed = parseTargetOptions();
+  if (!parsed)
+    return parsed.takeError();
+  const codegen::TargetOptions &targetOptions = *parsed;
 
   progress.begin("selected");
   Expected<kernel::Program> program =
@@ -257,6 +281,7 @@ Error CompileCommand::build(const ir::Module &module, Progress &progress) {
                      : codegen::ArtifactKind::Executable;
   options.toolchain.jobs = jobs;
   options.toolchain.keepSources = keepSources;
+  options.archs = targetOptions.archs;
   if (Error error = fillManifest(options.manifest))
     return error;
   Expected<std::vector<uint8_t>> table = readTokenizer(*program);
@@ -295,7 +320,10 @@ Error CompileCommand::fillManifest(json::Object &manifest) {
   manifest["model_xxh3"] =
       formatv("{0:x-16}{1:x-16}", hash.high64, hash.low64).str();
   manifest["target"] = target;
-  manifest["cpu"] = cpu;
+  if (target == "cpu")
+    manifest["cpu"] = cpu;
+  else
+    manifest["arch"] = arch;
   json::Array given;
   for (const std::string &dim : dims)
     given.push_back(dim);

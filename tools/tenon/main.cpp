@@ -14,7 +14,9 @@
 ///   tenon run OUT ...                   the same as OUT ...
 
 #include "tools/tenon/Commands.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 #include <unistd.h>
@@ -42,6 +44,12 @@ int runArtifact(int argc, char **argv) {
   std::string path = argv[2];
   if (!StringRef(path).contains('/'))
     path = "./" + path;
+  // The emulator lies beside this program.
+  std::string self = sys::fs::getMainExecutable(argv[0], nullptr);
+  SmallString<128> emulator(sys::path::parent_path(self));
+  sys::path::append(emulator, "libtenon_emulator.so");
+  if (sys::fs::exists(emulator))
+    setenv("TENON_CUDA_DRIVER", emulator.c_str(), /*overwrite=*/0);
   execv(path.c_str(), argv + 2);
   errs() << path << ": error: cannot be run: " << strerror(errno) << "\n";
   return 1;
@@ -56,6 +64,7 @@ int main(int argc, char **argv) {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(makeCompileCommand());
   commands.push_back(makeCheckCommand());
+  commands.push_back(makeExplainCommand());
   commands.push_back(makeInspectCommand());
   commands.push_back(makeVerifyCommand());
   cl::SetVersionPrinter(

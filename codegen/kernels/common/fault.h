@@ -30,9 +30,9 @@
 namespace tn {
 inline namespace TN_FORM {
 
-/// Records a fault. Out of line: the fast path is one comparison.
-TN_COLD void report(const tn_args *args, const tn_fault &found) {
-  tn_fault *known = args->fault;
+/// Records a fault. Out of line: the fast path is one comparison. (Of a
+/// tn_args no address goes there, so that on a device it stays in registers.)
+TN_COLD void record(tn_fault *known, tn_fault found) {
   if (!known)
     return;
 #if defined(__CUDACC__)
@@ -43,6 +43,10 @@ TN_COLD void report(const tn_args *args, const tn_fault &found) {
     return;
 #endif
   *known = found;
+}
+
+TN_FN void report(const tn_args *args, const tn_fault &found) {
+  record(args->fault, found);
 }
 
 /// Brings an index into [0, size); negative ones count from the end. One out of

@@ -75,17 +75,14 @@
 #ifndef TENON_KERNELS_CPU_ATTENTION_H
 #define TENON_KERNELS_CPU_ATTENTION_H
 
-#include "kernels/cpu/micro.h"
+#include "kernels/common/attention_forms.h"
 #include "kernels/common/strided.h"
+#include "kernels/cpu/micro.h"
 #include "kernels/cpu/transpose.h"
 #include "kernels/cpu/vec_ops.h"
 
 namespace tn {
 inline namespace TN_FORM {
-
-enum class Mask { none, additive, boolean };
-enum class Align { top_left, bottom_right, param };
-enum class MaskedRow { zero, uniform, nan };
 
 inline constexpr float score_none = -__builtin_inff();
 inline constexpr float score_masked = -3.40282346638528859812e38f;

@@ -51,37 +51,18 @@
 #ifndef TENON_KERNELS_CPU_LOOP_H
 #define TENON_KERNELS_CPU_LOOP_H
 
-#include "kernels/cpu/epilogue.h"
+#include "kernels/common/loop_body.h"
 #include "kernels/common/strided.h"
+#include "kernels/cpu/epilogue.h"
 #include "kernels/cpu/vec_ops.h"
 
 namespace tn {
 inline namespace TN_FORM {
 
-/// The values of a body with several results.
-template <class First, class... Rest> struct Results {
-  First first;
-  Results<Rest...> rest;
-};
-template <class Last> struct Results<Last> { Last first; };
-
-template <class Last> TN_FN Results<Last> results(Last last) { return {last}; }
-template <class First, class Second, class... Rest>
-TN_FN Results<First, Second, Rest...> results(First first, Second second,
-                                              Rest... rest) {
-  return {first, results(second, rest...)};
-}
-
 /// The vector that carries elements of type T.
 template <class T> struct VectorOf;
 template <> struct VectorOf<float> { using type = vf; };
 template <> struct VectorOf<tn_bool> { using type = vm; };
-
-template <int... I> struct Indices {};
-template <int N, int... I>
-struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
-template <int... I> struct MakeIndices<0, I...> { using type = Indices<I...>; };
-template <int N> using make_indices = typename MakeIndices<N>::type;
 
 /// Stores the first n lanes at p[offset], p[offset + stride], ...; a scalar
 /// goes to p[offset].

@@ -61,6 +61,7 @@
 #ifndef TENON_KERNELS_CUDA_ATTENTION_RULES_CUH
 #define TENON_KERNELS_CUDA_ATTENTION_RULES_CUH
 
+#include "kernels/common/attention_forms.h"
 #include "kernels/common/strided.h"
 #include "kernels/cuda/common.cuh"
 #include "kernels/cuda/mma.cuh"
@@ -68,9 +69,6 @@
 namespace tn {
 inline namespace TN_FORM {
 
-enum class Mask { none, additive, boolean };
-enum class Align { top_left, bottom_right, param };
-enum class MaskedRow { zero, uniform, nan };
 
 inline constexpr float score_masked = -3.40282346638528859812e38f;
 TN_FN float score_none() { return float_of(0xff800000u); }

@@ -57,6 +57,7 @@ template <int Views, int Rank, int Params> struct Launch {
   PackedView<Rank> views[Views];
   char *scratch;
   int64_t params[Params > 0 ? Params : 1];
+  tn_fault *fault; ///< of this launch alone; or null
 };
 template <class Cfg>
 using launch_of = Launch<Cfg::num_views, Cfg::view_rank, Cfg::num_params>;
@@ -87,8 +88,8 @@ inline constexpr int blocks_wanted<Cfg> = 1;
           const __grid_constant__ tn::launch_of<Cfg##NUMBER> launch) {         \
     tn_view views[Cfg##NUMBER::num_views];                                     \
     tn::unpack_views<Cfg##NUMBER>(views, launch);                              \
-    tn_args args = {views, launch.params, launch.scratch, nullptr, nullptr, 0, \
-                    1};                                                        \
+    tn_args args = {views, launch.params, launch.scratch, nullptr,             \
+                    nullptr, 0, 1, launch.fault};                              \
     __VA_ARGS__(&args);                                                        \
   }
 

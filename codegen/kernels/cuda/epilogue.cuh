@@ -9,19 +9,19 @@
 /// As kernels/cpu/epilogue.h, one element at a time:
 ///
 ///   struct Epilogue {  // cast(gelu_erf(x0 + cast(x1)))
-///     template <class V>
-///     static TN_FN auto apply(V x0, const tn::EpilogueArgs &e, int64_t row,
-///                             int64_t col) {
+///     template <class V, class A>
+///     static TN_FN auto apply(V x0, const A &e, int64_t row, int64_t col) {
 ///       return tn_cast<tn_f16>(
 ///           tn_gelu_erf(tn_add(x0, tn_cast<float>(
-///                                      tn::load_row<tn_f16>(e, 0, row,
-///                                      col)))));
+///                          tn::load_row<tn_f16>(e, 0, row, col)))));
 ///     }
 ///   };
 ///
 /// V is the type of the sums (float for f32, f16 and bf16 operands). It returns
-/// an element of the result's type, which need not be V. The operands' element
-/// types are `Cfg::Operands`; a load names the type that lies in memory.
+/// an element of the result's type, which need not be V. A is EpilogueArgs, or
+/// what makes loads give several elements (lanes.cuh), with V to match. The
+/// operands' element types are `Cfg::Operands`; a load names the type that lies
+/// in memory.
 ///
 ///   load_row      varies along columns only, column stride 1: a bias [N]
 ///   load_col      varies along rows (and batches) only: [M, 1]

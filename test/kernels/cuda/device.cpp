@@ -242,6 +242,8 @@ std::vector<char> packArguments(const LaunchSpec &spec) {
   if (params.empty())
     params.push_back(0);
   append(bytes, params.data(), params.size() * 8);
+  int64_t noFault = 0;
+  append(bytes, &noFault, 8);
   return bytes;
 }
 

@@ -1,22 +1,23 @@
-//===- CpuTarget.cpp - runs compiled code for this CPU --------------------===//
+//===- CompiledTarget.cpp - runs compiled code for this CPU
+//--------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "CpuTarget.h"
+#include "CompiledTarget.h"
 
 #include "codegen/Codegen.h"
 #include "ir/support/Diag.h"
 #include "runtime/Session.h"
+#include "runtime/device/Cuda.h"
 
 using namespace tenon;
 using namespace tenon::run;
 
-void CpuTarget::compile(const ir::Module &module) {
+void CompiledTarget::compile(const ir::Module &module) {
   compiled.clear();
   current = &module;
-  codegen::TargetOptions options;
   options.maxContext = maxContext;
   std::vector<kernel::Program *> programs;
   for (const auto &func : module.funcs) {
@@ -31,25 +32,45 @@ void CpuTarget::compile(const ir::Module &module) {
     entry.program = std::move(*program);
     programs.push_back(&entry.program);
   }
-  std::vector<kernel::Unit> shared = codegen::shareUnits(programs);
-  llvm::Expected<std::shared_ptr<codegen::LoadedUnits>> units =
-      codegen::LoadedUnits::compile(codegen::emitUnits(shared, options), {});
-  if (!units) {
+  if (llvm::Error error = load(codegen::shareUnits(programs))) {
     // Every function has the compiler's complaint.
-    std::string message = llvm::toString(units.takeError());
+    std::string message = llvm::toString(std::move(error));
     for (auto &[func, entry] : compiled)
       entry.error = message;
-    return;
+  }
+}
+
+/// Compiles \p units and makes the programs ready.
+llvm::Error CompiledTarget::load(llvm::ArrayRef<kernel::Unit> units) {
+  std::vector<codegen::Source> sources = codegen::emitUnits(units, options);
+  std::shared_ptr<codegen::LoadedUnits> onCpu;
+  std::shared_ptr<codegen::DeviceCode> onGpu;
+  if (options.target == codegen::Target::Cpu) {
+    auto loaded = codegen::LoadedUnits::compile(sources, {});
+    if (!loaded)
+      return loaded.takeError();
+    onCpu = *loaded;
+  } else {
+    auto archs = codegen::parseGpuArchs("sm_80");
+    if (!archs)
+      return archs.takeError();
+    auto code = codegen::DeviceCode::compile(sources, *archs, units.size(), {});
+    if (!code)
+      return code.takeError();
+    onGpu = *code;
   }
   for (auto &[func, entry] : compiled) {
     if (!entry.error.empty())
       continue;
-    auto loaded = codegen::LoadedProgram::create(entry.program, *units);
+    auto loaded =
+        onCpu ? codegen::LoadedProgram::create(entry.program, onCpu)
+              : codegen::LoadedProgram::createForGpu(entry.program, onGpu);
     if (loaded)
       entry.loaded = std::move(*loaded);
     else
       entry.error = llvm::toString(loaded.takeError());
   }
+  return llvm::Error::success();
 }
 
 namespace {
@@ -62,8 +83,8 @@ llvm::Error toError(const rt::Status &status) {
 } // namespace
 
 llvm::Expected<std::vector<ir::Tensor>>
-CpuTarget::run(const ir::Module &module, const ir::Func &func,
-               llvm::ArrayRef<ir::Tensor> inputs) {
+CompiledTarget::run(const ir::Module &module, const ir::Func &func,
+                    llvm::ArrayRef<ir::Tensor> inputs) {
   if (current != &module)
     compile(module);
   Compiled &entry = compiled[&func];
@@ -71,14 +92,19 @@ CpuTarget::run(const ir::Module &module, const ir::Func &func,
     return llvm::make_error<NoKernel>(entry.error);
   if (!entry.error.empty())
     return userError("{0}", entry.error);
-  auto session = rt::Session::create(entry.loaded->model(), /*threads=*/2);
-  if (!session.ok())
-    return userError("{0}", session.message());
-  rt::Session &s = **session;
+  rt::CudaOptions cuda;
+  cuda.emulated = true;
+  auto device = options.target == codegen::Target::Cpu
+                    ? rt::createCpuDevice(entry.loaded->model(), 2)
+                    : rt::createCudaDevice(entry.loaded->model(), cuda);
+  if (!device.ok())
+    return userError("{0}", device.message());
+  std::unique_ptr<rt::Session> session =
+      rt::Session::create(entry.loaded->model(), std::move(*device));
+  rt::Session &s = *session;
   for (const auto &[i, input] : llvm::enumerate(inputs))
-    if (llvm::Error error =
-            toError(s.setInput(i, rt::DType(input.element), input.shape,
-                               input.bytes.data())))
+    if (llvm::Error error = toError(s.setInput(
+            i, rt::DType(input.element), input.shape, input.bytes.data())))
       return error;
   if (llvm::Error error = toError(s.run()))
     return error;

@@ -1,11 +1,11 @@
-//===- CpuTarget.h - runs compiled code for this CPU ----------------------===//
+//===- CompiledTarget.h - runs compiled code for this CPU ----------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef TENON_TOOLS_TENON_RUN_CPUTARGET_H
-#define TENON_TOOLS_TENON_RUN_CPUTARGET_H
+#ifndef TENON_TOOLS_TENON_RUN_COMPILEDTARGET_H
+#define TENON_TOOLS_TENON_RUN_COMPILEDTARGET_H
 
 #include "Target.h"
 #include "codegen/artifact/Artifact.h"
@@ -14,10 +14,12 @@
 
 namespace tenon::run {
 
-/// Compiles all functions of a module at once, into one shared object, when the
-/// first is called; functions without a kernel fail when they are called.
-class CpuTarget final : public Target {
+/// A target of the code generator: the CPU, or the CUDA target on the emulator.
+/// Compiles all functions of a module at once when the first is called;
+/// functions without a kernel fail when they are called.
+class CompiledTarget final : public Target {
 public:
+  explicit CompiledTarget(codegen::Target target) { options.target = target; }
   llvm::Expected<std::vector<ir::Tensor>>
   run(const ir::Module &module, const ir::Func &func,
       llvm::ArrayRef<ir::Tensor> inputs) override;
@@ -30,11 +32,13 @@ private:
     std::string error; ///< not empty: why there is no program
   };
   void compile(const ir::Module &module);
+  llvm::Error load(llvm::ArrayRef<kernel::Unit> units);
 
+  codegen::TargetOptions options;
   const ir::Module *current = nullptr;
   std::map<const ir::Func *, Compiled> compiled;
 };
 
 } // namespace tenon::run
 
-#endif // TENON_TOOLS_TENON_RUN_CPUTARGET_H
+#endif // TENON_TOOLS_TENON_RUN_COMPILEDTARGET_H

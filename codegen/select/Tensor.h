@@ -1,0 +1,32 @@
+//===- Tensor.h - the fast contractions and attention of GPUs ------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_CODEGEN_SELECT_TENSOR_H
+#define TENON_CODEGEN_SELECT_TENSOR_H
+
+#include "codegen/select/Epilogue.h"
+#include "codegen/select/Lowering.h"
+
+namespace tenon::codegen {
+
+/// The launch of the tiled GEMM (kernels/cuda/gemm.cuh) for
+/// c[..., M, N] = a[..., M, K] b[..., K, N], all of one rank, with a tuning
+/// that suits the sizes and that every architecture asked for has; operands,
+/// but those of \p epilogue, are in it. Nothing when element types or strides
+/// are not among its forms.
+std::optional<LaunchSpec> tensorProduct(const Lowering &lowering, const View &a,
+                                        const View &b, const View &c,
+                                        const Epilogue &epilogue);
+
+/// The same for flash attention (kernels/cuda/attention.cuh): completes \p
+/// spec, which has the operands, the result, and the Cfg that all attention
+/// kernels share. False when it must be the plain form.
+bool useTensorAttention(const Lowering &lowering, LaunchSpec &spec,
+                        bool hasMask, int64_t d, int64_t dv);
+
+} // namespace tenon::codegen
+
+#endif // TENON_CODEGEN_SELECT_TENSOR_H

@@ -1,0 +1,286 @@
+//===- AssignPrecision.cpp - values in half, arithmetic in f32 ------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+///
+/// \file
+/// The law, for T the f16 or bf16 that --precision names, and every op f of a
+/// model's bulk (contractions, attention, norms, elementwise work):
+///
+///   y = f(x, w) : f32   ->   y' = cast(f(cast(x') : f32, cast(w') : f32)) : T
+///
+/// What lies in memory, activations and weights, is T; sums, statistics and
+/// everything else between loading and storing stay f32. In maps and epilogues
+/// the casts are part of the body; those at the operands of other ops, and a
+/// cast that is the only use of a result, are a kernel's business
+/// (codegen/select): it reads and writes T. Ops that only move elements move T.
+///
+/// Not matched: inputs and outputs of the model, which keep their types;
+/// scalars; ops outside the list; and values that follow from integers and
+/// constants alone: positions, angles and masks have too many values for T.
+
+#include "ir/Builder.h"
+#include "passes/Pass.h"
+#include "passes/fusion/ScalarRegion.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace tenon;
+using namespace tenon::ir;
+
+namespace {
+
+constexpr llvm::StringLiteral passName = "assign-precision";
+constexpr llvm::StringLiteral law = "values are stored in half precision";
+
+bool isSingle(const Value *value) {
+  return value && value->element() == ElementType::F32;
+}
+
+Value *castTo(Builder builder, Value *value, ElementType element) {
+  CastAttrs attrs;
+  attrs.to = element;
+  return builder.buildCast({value}, std::move(attrs));
+}
+
+/// Ops whose kernels read and write halves where a cast stands beside them.
+bool isBulk(OpKind kind) {
+  return kind == OpKind::MatMul || kind == OpKind::Conv ||
+         kind == OpKind::Attention || kind == OpKind::LayerNorm ||
+         kind == OpKind::RmsNorm || kind == OpKind::Softmax;
+}
+
+/// Ops that move elements of operand 0 (concat: of all).
+bool isMove(OpKind kind) {
+  return kind == OpKind::Reshape || kind == OpKind::Transpose ||
+         kind == OpKind::Slice || kind == OpKind::Broadcast ||
+         kind == OpKind::Concat || kind == OpKind::Gather;
+}
+
+class Assignment {
+public:
+  Assignment(Func &func, ElementType half) : func(func), half(half) {}
+
+  bool run(passes::PassContext &context) {
+    llvm::SmallVector<Op *, 64> ops;
+    for (Op &op : func.body)
+      ops.push_back(&op);
+    for (unsigned i = 0; i < func.body.numArguments(); ++i) {
+      Value *argument = func.body.argument(i);
+      if (isSingle(argument) && feedsBulk(argument))
+        round(argument, Builder::before(&func.body.front()));
+    }
+    for (Op *op : ops) {
+      if (followsIntegers(*op)) {
+        exact.insert(op->results().begin(), op->results().end());
+        continue;
+      }
+      if (isCandidate(*op) && context.allow(passName, *op))
+        if (visit(*op))
+          context.simplified(law, op->loc);
+    }
+    return edits != 0;
+  }
+
+private:
+  static bool isCandidate(const Op &op) {
+    return isBulk(op.kind()) || isMove(op.kind()) || op.kind() == OpKind::Map ||
+           (is(op, ElementwiseOp) && op.kind() != OpKind::Cast);
+  }
+
+  /// Whether some contraction reads \p value, perhaps moved.
+  static bool feedsBulk(const Value *value) {
+    return llvm::any_of(value->uses(), [](const Use &use) {
+      return isBulk(use.op->kind()) ||
+             (isMove(use.op->kind()) && use.op->numResults() == 1 &&
+              llvm::any_of(use.op->result()->uses(), [](const Use &next) {
+                return isBulk(next.op->kind());
+              }));
+    });
+  }
+
+  /// Whether every operand that is no constant holds integers or follows from
+  /// them. A gather's table is data.
+  bool followsIntegers(const Op &op) const {
+    if (op.kind() == OpKind::Gather || op.kind() == OpKind::Const)
+      return false;
+    bool any = false;
+    for (const Value *operand : op.operands()) {
+      if (!operand || operand->def(OpKind::Const))
+        continue;
+      any = true;
+      if (isFloat(operand->element()) && !exact.contains(operand))
+        return false;
+    }
+    return any;
+  }
+
+  bool visit(Op &op) {
+    unsigned before = edits;
+    if (isMove(op.kind()))
+      move(op);
+    else if (op.kind() == OpKind::Map)
+      assignRegion(op, 0);
+    else if (isBulk(op.kind()))
+      assignBulk(op);
+    else
+      assignElementwise(op);
+    return edits != before;
+  }
+
+  /// \p value as it lies in memory: what it was cast from, or a constant; null
+  /// if it is neither.
+  Value *narrow(Value *value) {
+    if (!isSingle(value) || exact.contains(value))
+      return nullptr;
+    Op *def = value->def();
+    if (!def)
+      return nullptr;
+    if (def->kind() == OpKind::Cast && def->operand(0)->element() == half)
+      return def->operand(0);
+    if (def->kind() != OpKind::Const)
+      return nullptr;
+    const ConstantRef &constant = def->attrs<ConstAttrs>().value;
+    if (constant->numElements() < 2 || constant->splatValue())
+      return nullptr;
+    Value *&known = constants[constant.get()];
+    if (!known)
+      known = Builder::after(def).constant(Constant::converted(constant, half));
+    return known;
+  }
+
+  /// Has the uses of \p value, which is f32, see it rounded to half.
+  void round(Value *value, Builder builder) {
+    llvm::SmallVector<Use, 4> uses(value->uses());
+    if (uses.empty())
+      return;
+    ++edits;
+    Value *single =
+        castTo(builder, castTo(builder, value, half), ElementType::F32);
+    for (Use use : uses)
+      use.op->setOperand(use.index, single);
+  }
+
+  /// Has the uses of \p value, which is half from now on, see it as f32.
+  void widenUses(Value *value, Builder builder) {
+    llvm::SmallVector<Use, 4> uses(value->uses());
+    ++edits;
+    value->type.element = half;
+    if (uses.empty())
+      return;
+    Value *single = castTo(builder, value, ElementType::F32);
+    for (Use use : uses)
+      use.op->setOperand(use.index, single);
+  }
+
+  void move(Op &op) {
+    if (!isSingle(op.result()))
+      return;
+    unsigned count = op.kind() == OpKind::Concat ? op.numOperands() : 1;
+    llvm::SmallVector<Value *, 4> halves;
+    for (Value *operand : op.operands().take_front(count))
+      halves.push_back(narrow(operand));
+    if (llvm::is_contained(halves, nullptr))
+      return;
+    for (auto [i, value] : llvm::enumerate(halves))
+      op.setOperand(i, value);
+    widenUses(op.result(), Builder::after(&op));
+  }
+
+  /// The body's arguments from \p first on, and its results.
+  void assignRegion(Op &op, unsigned firstOperand) {
+    Block &body = *op.region();
+    for (unsigned i = firstOperand; i < op.numOperands(); ++i) {
+      Value *argument = body.argument(argumentOf(op, i));
+      Value *value = narrow(op.operand(i));
+      if (!value)
+        continue;
+      op.setOperand(i, value);
+      widenUses(argument, Builder::before(&body.front()));
+    }
+    Op *yield = body.terminator();
+    for (auto [i, result] : llvm::enumerate(op.results())) {
+      if (!isSingle(result) || !isSingle(yield->operand(i)))
+        continue;
+      yield->setOperand(
+          i, castTo(Builder::before(yield), yield->operand(i), half));
+      widenUses(result, Builder::after(&op));
+    }
+  }
+
+  /// A contraction's first argument is its sum.
+  static unsigned argumentOf(const Op &op, unsigned operand) {
+    return op.kind() == OpKind::Map ? operand : operand - 1;
+  }
+
+  void assignBulk(Op &op) {
+    // A mask's numbers may be too great for halves.
+    unsigned tensors = op.region()                      ? 2
+                       : op.kind() == OpKind::Attention ? 3
+                                                        : op.numOperands();
+    for (unsigned i = 0; i < tensors; ++i) {
+      Value *operand = op.operand(i);
+      if (!isSingle(operand) || !operand->def(OpKind::Const))
+        continue;
+      if (Value *value = narrow(operand)) {
+        op.setOperand(i, castTo(Builder::before(&op), value, ElementType::F32));
+        ++edits;
+      }
+    }
+    if (op.region())
+      return assignRegion(op, 2);
+    for (Value *result : op.results())
+      if (isSingle(result))
+        round(result, Builder::after(&op));
+  }
+
+  /// Alone, it becomes a map, whose body has the casts.
+  void assignElementwise(Op &op) {
+    bool any = isSingle(op.result());
+    for (Value *operand : op.operands())
+      any |= operand && narrow(operand) != nullptr;
+    bool hasTensor = llvm::any_of(op.operands(), [](const Value *operand) {
+      return !passes::scalarConstant(operand);
+    });
+    if (!any || !hasTensor)
+      return;
+    Op *map = op.block()->insert(OpKind::Map, std::make_unique<NoAttrs>(), {},
+                                 {op.result()->type}, &op);
+    map->loc = op.loc;
+    passes::ScalarRegion region(*map->makeRegion());
+    region.append(op);
+    region.yield({op.result()});
+    map->setOperands(region.operands());
+    llvm::SmallVector<Use, 4> uses(op.result()->uses());
+    for (Use use : uses)
+      use.op->setOperand(use.index, map->result());
+    op.erase();
+    ++edits;
+    assignRegion(*map, 0);
+  }
+
+  Func &func;
+  ElementType half;
+  unsigned edits = 0;
+  llvm::DenseSet<const Value *> exact;
+  llvm::DenseMap<const Constant *, Value *> constants;
+};
+
+struct AssignPrecision final : passes::FuncPass {
+  llvm::Expected<bool> runOnFunc(Module &, Func &func,
+                                 passes::PassContext &context) override {
+    std::optional<ElementType> half =
+        passes::storageOf(context.options.precision);
+    return half && Assignment(func, *half).run(context);
+  }
+};
+
+} // namespace
+
+std::unique_ptr<passes::Pass> passes::createAssignPrecision() {
+  return std::make_unique<AssignPrecision>();
+}

@@ -1,0 +1,80 @@
+//===- CudaContext.h - a GPU with its memory and code ---------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef TENON_RUNTIME_DEVICE_CUDACONTEXT_H
+#define TENON_RUNTIME_DEVICE_CUDACONTEXT_H
+
+#include "runtime/device/CudaDriver.h"
+#include "runtime/device/DeviceCode.h"
+
+#include <vector>
+
+namespace tenon::rt {
+
+/// A GPU's primary context, one stream, and the units' functions.
+class CudaContext {
+public:
+  static Result<std::unique_ptr<CudaContext>> create(const CudaOptions &options);
+  ~CudaContext();
+  CudaContext(const CudaContext &) = delete;
+  CudaContext &operator=(const CudaContext &) = delete;
+
+  const CudaDriver &api() const { return *driver; }
+  CUstream stream() const { return itsStream; }
+  const std::string &name() const { return gpuName; }
+
+  /// Loads every module of `code` in the form that fits this GPU best.
+  Status loadCode(const DeviceCode &code);
+  CUfunction function(uint32_t unit) const { return functions[unit]; }
+
+  /// Memory of the GPU; `what` is for the message when there is too little.
+  Result<CUdeviceptr> allocate(uint64_t bytes, const std::string &what);
+  void release(CUdeviceptr pointer, uint64_t bytes);
+  uint64_t usedBytes() const { return used; }
+
+  /// Copies to the GPU through two pinned buffers, so that reading the host's
+  /// memory, which may be a file, and the copy overlap. Waits.
+  Status upload(CUdeviceptr to, const uint8_t *from, uint64_t bytes);
+  Status synchronize(const std::string &what);
+
+private:
+  CudaContext() = default;
+  Status open(const CudaOptions &options);
+  Status loadModule(const DeviceCode &code, uint32_t module);
+
+  std::shared_ptr<const CudaDriver> driver;
+  bool ptxOnly = false;
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  CUstream itsStream = nullptr;
+  std::string gpuName;
+  unsigned capability = 0; ///< 90 for 9.0
+  uint64_t limit = 0, used = 0;
+  std::vector<CUmodule> modules;
+  std::vector<CUfunction> functions;
+};
+
+/// Pinned host memory.
+class PinnedBuffer {
+public:
+  explicit PinnedBuffer(const CudaDriver &driver) : driver(driver) {}
+  PinnedBuffer(PinnedBuffer &&other) noexcept;
+  PinnedBuffer &operator=(PinnedBuffer &&) = delete;
+  ~PinnedBuffer();
+
+  /// Makes at least `bytes` available; the contents are lost when it grows.
+  Status reserve(uint64_t bytes);
+  char *data() const { return static_cast<char *>(memory); }
+
+private:
+  const CudaDriver &driver;
+  void *memory = nullptr;
+  uint64_t capacity = 0;
+};
+
+} // namespace tenon::rt
+
+#endif // TENON_RUNTIME_DEVICE_CUDACONTEXT_H
