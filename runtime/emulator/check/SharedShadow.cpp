@@ -225,27 +225,43 @@ void SharedShadow::beginAsync() {
     updateFloor(warp);
 }
 
+namespace {
+
+/// How many of the `count` entries from the first on are the same as it.
+uint32_t runLength(const uint16_t *entries, uint32_t count) {
+  uint32_t length = 0;
+  for (; length + 16 <= count; length += 16) {
+    uint16_t different = 0;
+    for (uint32_t i = 0; i != 16; ++i)
+      different |= entries[length + i] ^ entries[0];
+    if (different != 0)
+      break;
+  }
+  while (length != count && entries[length] == entries[0])
+    ++length;
+  return length;
+}
+
+} // namespace
+
 SharedShadow::Problem SharedShadow::checkAsync(uint32_t address, uint32_t bytes,
                                                unsigned issuer, bool isWrite) {
   // Neighbours mostly have the same history.
-  Entry lastWrite = 0, lastRead = 0;
-  for (uint32_t i = address; i != address + bytes; ++i) {
+  for (uint32_t i = address, end = address + bytes; i != end;) {
     Entry write = writes[i], read = reads[i];
+    uint32_t length = runLength(&writes[i], end - i);
+    if (isWrite)
+      length = runLength(&reads[i], length);
     if (write == pending)
       return {Verdict::Pending, i, 0, true};
-    if (write != 0 && write != lastWrite) {
-      if (!ordered(write, issuer))
-        return {Verdict::Race, i, write & 63u, true};
-      if (!visible(write, issuer))
-        return {Verdict::Unfenced, i, write & 63u, true};
-      lastWrite = write;
-    }
+    if (write != 0 && !ordered(write, issuer))
+      return {Verdict::Race, i, write & 63u, true};
+    if (write != 0 && !visible(write, issuer))
+      return {Verdict::Unfenced, i, write & 63u, true};
     unsigned other;
-    if (isWrite && read != 0 && read != lastRead) {
-      if (!readersOrdered(read, issuer, other))
-        return {Verdict::Race, i, other, false};
-      lastRead = read;
-    }
+    if (isWrite && read != 0 && !readersOrdered(read, issuer, other))
+      return {Verdict::Race, i, other, false};
+    i += length;
   }
   return {};
 }
@@ -253,23 +269,19 @@ SharedShadow::Problem SharedShadow::checkAsync(uint32_t address, uint32_t bytes,
 SharedShadow::Problem SharedShadow::asyncRead(uint32_t address, uint32_t bytes,
                                               unsigned issuer, bool races) {
   beginAsync();
-  auto begin = writes.begin() + address;
-  auto unwritten = std::find(begin, begin + bytes, Entry(0));
-  if (unwritten != begin + bytes)
-    return {Verdict::Unwritten,
-            static_cast<uint32_t>(unwritten - writes.begin()), 0, false};
+  uint32_t end = address + bytes;
+  for (uint32_t i = address; i != end; i += runLength(&writes[i], end - i))
+    if (writes[i] == 0)
+      return {Verdict::Unwritten, i, 0, false};
   if (!races)
     return {};
   Problem problem = checkAsync(address, bytes, issuer, false);
   if (problem.verdict != Verdict::Good)
     return problem;
-  Entry last = reads[address], next = addReader(last, asyncWarp);
-  for (uint32_t i = address; i != address + bytes; ++i) {
-    if (reads[i] != last) {
-      last = reads[i];
-      next = addReader(last, asyncWarp);
-    }
-    reads[i] = next;
+  for (uint32_t i = address; i != end;) {
+    uint32_t length = runLength(&reads[i], end - i);
+    std::fill_n(reads.begin() + i, length, addReader(reads[i], asyncWarp));
+    i += length;
   }
   return {};
 }
