@@ -34,3 +34,7 @@ if(TENON_SANITIZE)
   add_compile_options(-fsanitize=${TENON_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${TENON_SANITIZE})
 endif()
+# Fuzz targets need to see which branches of the libraries an input takes.
+if(TENON_BUILD_FUZZERS)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

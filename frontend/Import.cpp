@@ -9,6 +9,7 @@
 #include "frontend/Emitter.h"
 #include "frontend/Functions.h"
 #include "frontend/GraphOrder.h"
+#include "frontend/InlineBudget.h"
 #include "frontend/ModelFile.h"
 #include "frontend/NodeView.h"
 #include "frontend/OnnxOps.h"
@@ -25,10 +26,20 @@ namespace tenon::frontend {
 
 namespace {
 
-/// Calls of functions and branches may nest this deep, and inlining may make
-/// this many nodes in all; no real model comes near.
+/// Calls of functions and branches may nest this deep; no real model comes
+/// near.
 constexpr unsigned callDepthLimit = 100;
-constexpr uint64_t nodeLimit = 300'000;
+/// What a node is called here; inside functions the calls' names come first.
+constexpr size_t labelLimit = 512;
+/// An error inside nested calls names the innermost ones.
+constexpr unsigned prefixLimit = 3;
+
+/// \p label without its middle when it is very long.
+std::string shortened(std::string label) {
+  if (label.size() > labelLimit)
+    label.replace(labelLimit / 2, label.size() - labelLimit, "...");
+  return label;
+}
 
 /// The names of one graph. Functions see no enclosing scope.
 struct Scope {
@@ -135,6 +146,8 @@ private:
   Error inlineFunction(const FunctionTable::Function &function, NodeView &view,
                        ArrayRef<Value *> inputs, const std::string &label);
   Value *lookUp(StringRef name);
+  /// \p error behind \p prefix, unless it has enough of them.
+  Error prefixed(Error error, const Twine &prefix);
 
   const ModelFile &model;
   const ImportOptions &options;
@@ -145,8 +158,8 @@ private:
   ErrorSink errors;
   std::optional<Emitter> emit;
   Frame *frame = nullptr;
-  unsigned depth = 0;
-  uint64_t nodeCount = 0;
+  unsigned depth = 0, prefixes = 0;
+  InlineBudget budget;
 };
 
 void Importer::warn(const Twine &message) {
@@ -354,16 +367,19 @@ Error Importer::importNodes(const NodeList &nodes) {
   return Error::success();
 }
 
+Error Importer::prefixed(Error error, const Twine &prefix) {
+  return ++prefixes > prefixLimit ? std::move(error)
+                                  : withPrefix(std::move(error), prefix);
+}
+
 Error Importer::importNode(const onnx::NodeProto &node) {
-  std::string label = frame->prefix + nodeLabel(node);
+  std::string label = shortened(frame->prefix + nodeLabel(node));
   auto located = [&](Error error) {
-    return withPrefix(std::move(error),
-                      "node '" + label + "' (" + node.op_type() + "): ");
+    return prefixed(std::move(error),
+                    "node '" + label + "' (" + node.op_type() + "): ");
   };
-  if (++nodeCount > nodeLimit)
-    return located(userError("the model has more than {0} nodes with its "
-                             "functions inlined",
-                             nodeLimit));
+  if (Error error = budget.addNode(node))
+    return located(std::move(error));
   Values inputs;
   for (const std::string &name : node.input()) {
     Value *value = name.empty() ? nullptr : lookUp(name);
@@ -443,6 +459,8 @@ Error Importer::inlineFunction(const FunctionTable::Function &function,
                      view.numOutputs(), proto.name(), proto.output_size());
   if (errors.failed())
     return Error::success();
+  if (Error error = budget.addCall(proto))
+    return error;
 
   AttributeBindings bindings;
   for (const onnx::AttributeProto &byDefault : proto.attribute_proto())
@@ -469,8 +487,8 @@ Error Importer::inlineFunction(const FunctionTable::Function &function,
     --depth;
   });
   if (Error error = importNodes(proto.node()))
-    return withPrefix(std::move(error),
-                      "in function '" + Twine(proto.name()) + "': ");
+    return prefixed(std::move(error),
+                    "in function '" + Twine(proto.name()) + "': ");
   for (unsigned i = 0; i < view.numOutputs(); ++i) {
     if (!view.wantsOutput(i))
       continue;

@@ -250,6 +250,17 @@ Expected<ArrayRef<uint8_t>> typedData(const onnx::TensorProto &t,
 } // namespace
 
 Expected<ConstantRef> Weights::load(const onnx::TensorProto &t) {
+  // A function's body is read once for each of its calls.
+  ConstantRef &known = loaded[&t];
+  if (known)
+    return known;
+  Expected<ConstantRef> constant = read(t);
+  if (constant)
+    known = *constant;
+  return constant;
+}
+
+Expected<ConstantRef> Weights::read(const onnx::TensorProto &t) {
   Expected<ElementType> element = elementTypeOf(t.data_type());
   if (!element)
     return element.takeError();

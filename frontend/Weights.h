@@ -9,6 +9,7 @@
 
 #include "frontend/ModelFile.h"
 #include "ir/Constant.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 
@@ -27,17 +28,19 @@ class Weights {
 public:
   explicit Weights(const ModelFile &model) : model(model) {}
 
-  /// Checks \p tensor from end to end and gives its contents. Errors do not
-  /// name the tensor; callers prefix them.
+  /// Checks \p tensor, which must outlive this object, from end to end and gives
+  /// its contents. Errors do not name the tensor; callers prefix them.
   llvm::Expected<ir::ConstantRef> load(const onnx::TensorProto &tensor);
 
 private:
+  llvm::Expected<ir::ConstantRef> read(const onnx::TensorProto &tensor);
   llvm::Expected<ir::ConstantRef> external(const onnx::TensorProto &tensor,
                                            ir::ElementType element,
                                            llvm::ArrayRef<int64_t> shape,
                                            uint64_t size);
   const ModelFile &model;
   llvm::StringMap<std::shared_ptr<const MappedFile>> files;
+  llvm::DenseMap<const onnx::TensorProto *, ir::ConstantRef> loaded;
 };
 
 } // namespace tenon::frontend

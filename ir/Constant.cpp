@@ -23,6 +23,9 @@ constexpr uint64_t chunkElements = 4096;
 constexpr uint64_t chunkBytes = chunkElements * 8;
 /// Dense constants larger than this are not searched for one repeated value.
 constexpr uint64_t maxSplatSearch = 4096;
+/// Generated constants larger than this are hashed by what generates them: a
+/// few bytes of a file may ask for any number of elements.
+constexpr uint64_t maxHashedElements = uint64_t(1) << 24;
 
 /// Number \p index of the sequence that \p seed starts (SplitMix64).
 uint64_t randomBits(uint64_t seed, uint64_t index) {
@@ -370,9 +373,17 @@ uint64_t Constant::contentHash() const {
   append(dims.size());
   for (int64_t dim : dims)
     append(uint64_t(dim));
+  bool isGenerated =
+      kind == Form::Splat || kind == Form::Iota || kind == Form::Random;
+  uint64_t hashed = count;
+  if (isGenerated && count > maxHashedElements) {
+    append(uint64_t(kind));
+    append(randomSeed);
+    hashed = chunkElements;
+  }
   std::vector<uint8_t> chunk(chunkBytes);
-  for (uint64_t at = 0; at < count; at += chunkElements) {
-    uint64_t n = std::min(chunkElements, count - at);
+  for (uint64_t at = 0; at < hashed; at += chunkElements) {
+    uint64_t n = std::min(chunkElements, hashed - at);
     read(at, n, chunk.data());
     // Padding bits of the last byte are not contents.
     if (unsigned used = n * bitWidth(elementType) % 8)

@@ -84,7 +84,9 @@ bool apply(ExprOp op, int64_t a, int64_t b, int64_t &out) {
     out = divides ? floorDiv(a, b) + (a % b != 0) : 0;
     return divides;
   case ExprOp::Mod:
-    out = divides ? a - floorDiv(a, b) * b : 0;
+    // Not a - floor(a / b) * b, whose product may overflow.
+    out = divides ? a % b : 0;
+    out += out != 0 && (out < 0) != (b < 0) ? b : 0;
     return divides;
   case ExprOp::Min:
     out = a < b ? a : b;

@@ -21,6 +21,7 @@ pass() {
 if [[ $label == full ]]; then
   pass asan .
 else
-  pass asan '^(runtime|fuzz[.]replay_(npz|plan))$' RuntimeTests replay_npz replay_plan plan_seed_files
+  pass asan '^(runtime|fuzz[.]replay_(npz|plan|payload))$' \
+    RuntimeTests replay_npz replay_plan replay_payload plan_seed_files
   pass tsan '^runtime$' RuntimeTests
 fi

@@ -200,6 +200,8 @@ private:
   /// Ops that the kernel of a later op does, and that nothing else uses.
   llvm::DenseSet<const ir::Op *> absorbed;
   llvm::DenseMap<const ir::Op *, View> concats; ///< buffers of their results
+  /// Where their operands start, along the axis.
+  llvm::DenseMap<const ir::Op *, std::vector<Dim>> concatStarts;
   std::vector<unsigned> outputBuffers;
   llvm::DenseMap<unsigned, unsigned> stateOfOutput, stateBuffers;
   llvm::StringMap<unsigned> unitByText;

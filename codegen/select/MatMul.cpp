@@ -9,6 +9,7 @@
 #include "codegen/select/Loop.h"
 #include "codegen/select/Quantised.h"
 #include "codegen/select/Tensor.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace tenon::codegen {
 
@@ -52,6 +53,17 @@ View promoteExtra(const Lowering &lowering, const Promotion &promote,
   return promote(lowering.broadcast(extra, shape));
 }
 
+/// Whether the artifact should hold \p matrix in panels. One number may stand
+/// for a matrix of any size, which only small ones are expanded for.
+bool isWorthPacking(const Weight::Matrix &matrix,
+                    const ir::Constant &constant) {
+  constexpr uint64_t smallFloats = 1 << 24;
+  uint64_t floats = llvm::SaturatingMultiply(
+      uint64_t(matrix.k), llvm::alignTo(uint64_t(matrix.n), 16));
+  // A column is padded to sixteen.
+  return floats <= smallFloats || floats / 16 <= constant.numElements();
+}
+
 /// The matrices of B as they are packed, if B is a window into an f32 constant
 /// with sizes known now and one matrix for all batches.
 std::optional<Weight::Matrix> constantMatrix(const Lowering &lowering,
@@ -75,7 +87,8 @@ std::optional<Weight::Matrix> constantMatrix(const Lowering &lowering,
   matrix.offset = *offset;
   matrix.rowStride = *row;
   matrix.columnStride = *column;
-  return matrix;
+  return isWorthPacking(matrix, *lowering.constantOf(b)) ? std::optional(matrix)
+                                                         : std::nullopt;
 }
 
 View toBatch(const Lowering &lowering, const View &view, const Product &p) {

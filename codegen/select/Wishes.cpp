@@ -69,9 +69,13 @@ View Lowering::concatWhole(const ir::Op &concat) {
 View Lowering::concatPart(const ir::Op &concat, unsigned number) {
   View part = concatWhole(concat);
   int64_t axis = concat.attrs<ir::AxisAttrs>().axis;
-  for (unsigned i = 0; i < number; ++i)
-    part.offset =
-        part.offset + concat.operand(i)->shape()[axis] * part.strides[axis];
+  std::vector<Dim> &starts = concatStarts[&concat];
+  if (starts.empty()) {
+    starts.push_back(0);
+    for (ir::Value *operand : concat.operands())
+      starts.push_back(starts.back() + operand->shape()[axis]);
+  }
+  part.offset = part.offset + starts[number] * part.strides[axis];
   part.shape[axis] = concat.operand(number)->shape()[axis];
   return part;
 }

@@ -29,6 +29,10 @@ Value *importTranspose(NodeView &node, Emitter &emit) {
     auto reversed = llvm::to_vector(llvm::reverse(llvm::seq<int64_t>(0, rank)));
     return emit.transpose(x, reversed);
   }
+  if (int64_t(perm->size()) != rank)
+    return node.fail("perm has {0} entries; expected {1}, one for each axis of "
+                     "{2}",
+                     perm->size(), rank, x->type);
   SmallVector<int64_t> sorted(perm->begin(), perm->end());
   llvm::sort(sorted);
   if (!llvm::equal(sorted, llvm::seq<int64_t>(0, rank)))

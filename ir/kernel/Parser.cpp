@@ -48,6 +48,8 @@ public:
     std::string bytes;
     if (!llvm::tryGetFromHex(c.word(), bytes))
       return c.fail("expected hexadecimal bytes");
+    if (bytes.size() != ir::byteSize(element, 1))
+      return c.fail("expected the bytes of one element");
     v = ir::Constant::copy(element, {}, llvm::arrayRefFromStringRef(bytes));
   }
   void visit(llvm::StringRef name, ir::EnumRef v) override {
@@ -82,11 +84,8 @@ private:
 ir::ConstantRef absentContents(ElementType element,
                                llvm::ArrayRef<int64_t> shape,
                                llvm::StringRef name) {
-  uint64_t count = 1;
-  for (int64_t size : shape)
-    if (size < 0 || __builtin_mul_overflow(count, uint64_t(size), &count))
-      return nullptr;
-  std::optional<uint64_t> bytes = ir::byteSize(element, count);
+  std::optional<uint64_t> bytes =
+      ir::byteSize(element, *ir::elementCount(shape));
   if (!bytes)
     return nullptr;
   std::shared_ptr<uint8_t> zeros(
@@ -174,7 +173,10 @@ void Parser::weight(Cursor &c) {
   ElementType element = c.element();
   llvm::SmallVector<int64_t> shape;
   for (Dim dim : c.dims())
-    shape.push_back(dim.constant().value_or(0));
+    shape.push_back(dim.constant().value_or(-1));
+  std::optional<uint64_t> count = ir::elementCount(shape);
+  if (!count)
+    return c.fail("not the shape of a weight");
   bool codes = c.eat("panels16-u4");
   if (codes || c.eat("panels16")) {
     w.layout = codes ? WeightLayout::Panels16U4 : WeightLayout::Panels16;
@@ -203,6 +205,8 @@ void Parser::weight(Cursor &c) {
   if (!llvm::tryGetFromHex(c.atEnd() ? "" : c.word(), bytes))
     return c.fail("expected hexadecimal bytes");
   llvm::ArrayRef<uint8_t> data = llvm::arrayRefFromStringRef(bytes);
+  if (data.size() != ir::byteSize(element, splat ? 1 : *count))
+    return c.fail("not as many bytes as the weight's type has");
   w.value = splat ? ir::Constant::splatBytes(element, shape, data)
                   : ir::Constant::copy(element, shape, data, name);
   p.weights.push_back(std::move(w));

@@ -1,4 +1,5 @@
-//===- CanonicalizeMovement.cpp - laws of moving elements --------------------===//
+//===- CanonicalizeMovement.cpp - laws of moving elements
+//--------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -131,15 +132,21 @@ Value *transposeOfBroadcast(Op &op, Rewriter &rewriter) {
 // A reduction over dimensions of 1, or over none, moves nothing.
 Value *reduceOnes(Op &op, Rewriter &rewriter) {
   ShapeRef shape = op.operand(0)->shape();
-  if (!llvm::all_of(op.attrs<ReduceAttrs>().axes, [&](int64_t axis) {
-        return shape[axis].isConstant(1);
-      }))
+  if (!llvm::all_of(op.attrs<ReduceAttrs>().axes,
+                    [&](int64_t axis) { return shape[axis].isConstant(1); }))
     return nullptr;
   Builder builder = rewriter.before(op);
   return buildReshape(builder, op.operand(0), op.result()->shape());
 }
 
 } // namespace
+
+void passes::addTransposeLaws(PeepholeSet &laws) {
+  laws.add(OpKind::Transpose, "transpose of ones is a reshape",
+           transposeTrivial);
+  laws.add(OpKind::Transpose, "transpose(transpose(x)) = transpose(x)",
+           transposeTwice);
+}
 
 void passes::addMovementLaws(PeepholeSet &laws) {
   laws.add({OpKind::Reshape, OpKind::Broadcast}, "reshape to the same shape",
@@ -148,13 +155,11 @@ void passes::addMovementLaws(PeepholeSet &laws) {
   laws.add(OpKind::Broadcast, "broadcast(broadcast(x)) = broadcast(x)",
            broadcastTwice);
   laws.add(OpKind::Broadcast, "broadcast of leading ones", broadcastOnes);
-  laws.add(OpKind::Transpose, "transpose of ones is a reshape",
-           transposeTrivial);
-  laws.add(OpKind::Transpose, "transpose(transpose(x)) = transpose(x)",
-           transposeTwice);
+  addTransposeLaws(laws);
   laws.add(OpKind::Transpose, "transpose(merge(x)) = merge(transpose(x))",
            transposeOfMerge);
-  laws.add(OpKind::Transpose, "transpose(broadcast(x)) = broadcast(transpose(x))",
+  laws.add(OpKind::Transpose,
+           "transpose(broadcast(x)) = broadcast(transpose(x))",
            transposeOfBroadcast);
   laws.add({OpKind::ReduceSum, OpKind::ReduceMean, OpKind::ReduceMax,
             OpKind::ReduceMin, OpKind::ReduceProd},

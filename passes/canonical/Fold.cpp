@@ -1,4 +1,5 @@
-//===- Fold.cpp - constant folding -------------------------------------------===//
+//===- Fold.cpp - constant folding
+//-------------------------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Pass.h"
 #include "passes/canonical/FoldOp.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace tenon;
@@ -23,10 +25,11 @@ public:
     llvm::SmallVector<Op *, 64> ops;
     for (Op &op : func.body)
       ops.push_back(&op);
+    FoldBudget budget(constantBytes(ops));
     for (Op *op : ops) {
       if (!op->hasUses())
         continue;
-      ConstantRef value = foldOp(*op);
+      ConstantRef value = foldOp(*op, budget);
       if (!value || !context.allow("fold", *op))
         continue;
       context.simplified("an op on constants is a constant", op->loc);
@@ -39,6 +42,21 @@ public:
   }
 
 private:
+  /// Bytes of the dense constants, each counted once.
+  static uint64_t constantBytes(llvm::ArrayRef<Op *> ops) {
+    llvm::DenseSet<const void *> seen;
+    uint64_t sum = 0;
+    for (const Op *op : ops) {
+      if (op->kind() != OpKind::Const)
+        continue;
+      const Constant &constant = *op->attrs<ConstAttrs>().value;
+      if (constant.form() == Constant::Form::Dense &&
+          seen.insert(constant.bytes().data()).second)
+        sum += constant.bytes().size();
+    }
+    return sum;
+  }
+
   /// What was folded, and the constants on the way.
   static bool eraseDead(Func &func) {
     bool changed = false;

@@ -11,7 +11,6 @@
 #include "ir/support/WeightMemory.h"
 #include "passes/analysis/PackedWeights.h"
 #include "llvm/ADT/STLExtras.h"
-#include <cmath>
 #include <cstring>
 #include <memory>
 
@@ -23,9 +22,11 @@ namespace {
 
 constexpr uint64_t maxEvaluatedBytes = 1 << 20;
 
-/// Whether an integer survives the double that Constant::splat takes.
-bool isExactInDouble(ElementType element, int64_t value) {
-  return isFloat(element) || std::abs(static_cast<double>(value)) < 0x1p53;
+/// The bytes of element 0.
+llvm::SmallVector<uint8_t, 8> firstElement(const Constant &constant) {
+  llvm::SmallVector<uint8_t, 8> bytes(*byteSize(constant.element(), 1));
+  constant.read(0, 1, bytes.data());
+  return bytes;
 }
 
 const ConstantRef &constantOf(Value *value) {
@@ -97,9 +98,10 @@ bool transposeMatrix(const Constant &x, llvm::ArrayRef<int64_t> perm,
   }
 }
 
-ConstantRef foldTranspose(const Op &op, ArrayRef<int64_t> shape) {
+ConstantRef foldTranspose(const Op &op, ArrayRef<int64_t> shape,
+                          passes::FoldBudget &budget) {
   const ConstantRef &x = constantOf(op.operand(0));
-  if (!isDense(*x))
+  if (!isDense(*x) || !budget.take(x->bytes().size(), 0))
     return nullptr;
   size_t width = bitWidth(x->element()) / 8;
   llvm::SmallVector<int64_t, 4> strides = rowMajorStrides(x->shape()), mine;
@@ -113,10 +115,13 @@ ConstantRef foldTranspose(const Op &op, ArrayRef<int64_t> shape) {
                          x->name());
 }
 
-ConstantRef foldSlice(const Op &op, ArrayRef<int64_t> shape) {
+ConstantRef foldSlice(const Op &op, ArrayRef<int64_t> shape,
+                      passes::FoldBudget &budget) {
   const ConstantRef &x = constantOf(op.operand(0));
   if (!isDense(*x))
     return nullptr;
+  if (llvm::is_contained(shape, 0))
+    return Constant::copy(x->element(), shape, {}, x->name());
   const auto &attrs = op.attrs<SliceAttrs>();
   size_t width = bitWidth(x->element()) / 8;
   llvm::SmallVector<int64_t, 4> strides = rowMajorStrides(x->shape());
@@ -126,9 +131,12 @@ ConstantRef foldSlice(const Op &op, ArrayRef<int64_t> shape) {
     if (!start)
       return nullptr;
     first += *start * strides[i];
-    strides[i] *= attrs.steps[i];
+    // With one element there is no next one; its step may be any number.
+    strides[i] = shape[i] == 1 ? 0 : strides[i] * attrs.steps[i];
     count *= shape[i];
   }
+  if (!budget.take(count * width, 0))
+    return nullptr;
   WeightMemory buffer = allocateWeight(count * width);
   copyStrided(x->bytes().data() + first * width, buffer.bytes.data(), shape,
               strides, width);
@@ -136,7 +144,8 @@ ConstantRef foldSlice(const Op &op, ArrayRef<int64_t> shape) {
                          x->name());
 }
 
-ConstantRef foldConcat(const Op &op, ArrayRef<int64_t> shape) {
+ConstantRef foldConcat(const Op &op, ArrayRef<int64_t> shape,
+                       passes::FoldBudget &budget) {
   if (!llvm::all_of(op.operands(),
                     [](Value *v) { return isDense(*constantOf(v)); }))
     return nullptr;
@@ -147,6 +156,8 @@ ConstantRef foldConcat(const Op &op, ArrayRef<int64_t> shape) {
     (i < axis ? outer : inner) *= i == axis ? 1 : shape[i];
     total *= shape[i];
   }
+  if (!budget.take(total, 0))
+    return nullptr;
   WeightMemory buffer = allocateWeight(total);
   uint8_t *to = buffer.bytes.data();
   for (uint64_t row = 0; row != outer; ++row)
@@ -199,12 +210,28 @@ ConstantRef foldSplats(const Op &op, ArrayRef<int64_t> shape) {
     return nullptr;
   }
   const Tensor &value = results->front();
-  if (!isExactInDouble(value.element, value.intAt(0)))
-    return nullptr;
-  return Constant::splat(value.element, shape, value.at(0));
+  return Constant::splatBytes(value.element, shape, value.bytes);
 }
 
-ConstantRef evaluateFold(const Op &op, ArrayRef<int64_t> shape) {
+/// About how many steps an element of \p op's result takes.
+uint64_t stepsPerElement(const Op &op) {
+  auto product = [](ArrayRef<int64_t> sizes) {
+    uint64_t steps = 1;
+    for (int64_t size : sizes)
+      steps = llvm::SaturatingMultiply(steps, uint64_t(size));
+    return steps;
+  };
+  if (op.kind() == OpKind::MatMul)
+    return constantOf(op.operand(0))->shape().back();
+  if (op.kind() == OpKind::Conv)
+    return product(constantOf(op.operand(1))->shape().drop_front());
+  if (op.kind() == OpKind::AveragePool)
+    return product(op.attrs<PoolAttrs>().kernel);
+  return 1;
+}
+
+ConstantRef evaluateFold(const Op &op, ArrayRef<int64_t> shape,
+                         passes::FoldBudget &budget) {
   const TensorType &type = op.result()->type;
   uint64_t count = 1;
   for (int64_t size : shape)
@@ -214,15 +241,20 @@ ConstantRef evaluateFold(const Op &op, ArrayRef<int64_t> shape) {
   std::optional<uint64_t> bytes = byteSize(type.element, count);
   if (!bytes || *bytes > maxEvaluatedBytes)
     return nullptr;
+  uint64_t steps = llvm::SaturatingMultiply(count, stepsPerElement(op));
+  for (Value *operand : op.operands()) {
+    uint64_t elements = operand ? constantOf(operand)->numElements() : 0;
+    if (elements > 4 * maxEvaluatedBytes)
+      return nullptr;
+    steps = llvm::SaturatingAdd(steps, elements);
+  }
+  if (!budget.take(*bytes, steps))
+    return nullptr;
   std::vector<Tensor> tensors(op.numOperands());
   llvm::SmallVector<const Tensor *, 4> operands;
   for (unsigned i = 0; i != op.numOperands(); ++i) {
-    if (op.operand(i)) {
-      const Constant &x = *constantOf(op.operand(i));
-      if (x.numElements() > 4 * maxEvaluatedBytes)
-        return nullptr;
-      tensors[i] = Tensor::fromConstant(x);
-    }
+    if (op.operand(i))
+      tensors[i] = Tensor::fromConstant(*constantOf(op.operand(i)));
     operands.push_back(op.operand(i) ? &tensors[i] : nullptr);
   }
   DimEnv env;
@@ -244,10 +276,7 @@ ConstantRef passes::reshapeConstant(const ConstantRef &constant,
     return Constant::dense(constant->element(), shape, constant->bytes(),
                            constant, constant->name());
   case Constant::Form::Splat:
-    if (!isExactInDouble(constant->element(), constant->intAt(0)))
-      return Constant::copy(constant->element(), shape,
-                            constant->materialize());
-    return Constant::splat(constant->element(), shape, constant->floatAt(0));
+    return Constant::splatBytes(constant->element(), shape, constant->bytes());
   case Constant::Form::Iota:
   case Constant::Form::Random:
     return Constant::generated(constant->form(), constant->element(), shape,
@@ -264,7 +293,15 @@ ConstantRef passes::reshapeConstant(const ConstantRef &constant,
   llvm_unreachable("not a form");
 }
 
-ConstantRef passes::foldOp(const Op &op) {
+bool passes::FoldBudget::take(uint64_t moreBytes, uint64_t moreSteps) {
+  if (moreBytes > bytes || moreSteps > steps)
+    return false;
+  bytes -= moreBytes;
+  steps -= moreSteps;
+  return true;
+}
+
+ConstantRef passes::foldOp(const Op &op, passes::FoldBudget &budget) {
   if (op.kind() == OpKind::Const || op.numResults() != 1 || op.region() ||
       is(op, SideEffect) || !op.numOperands() || unpacksWeight(op))
     return nullptr;
@@ -279,18 +316,18 @@ ConstantRef passes::foldOp(const Op &op) {
   if (op.kind() == OpKind::Reshape)
     value = reshapeConstant(constantOf(op.operand(0)), *shape);
   else if (op.kind() == OpKind::Transpose)
-    value = foldTranspose(op, *shape);
+    value = foldTranspose(op, *shape, budget);
   else if (op.kind() == OpKind::Slice)
-    value = foldSlice(op, *shape);
+    value = foldSlice(op, *shape, budget);
   else if (op.kind() == OpKind::Concat)
-    value = foldConcat(op, *shape);
+    value = foldConcat(op, *shape, budget);
   else if (op.kind() == OpKind::Cast)
     value = foldCast(op);
   else if (is(op, ElementwiseOp))
     value = foldSplats(op, *shape);
   else if (op.kind() == OpKind::Broadcast &&
            constantOf(op.operand(0))->numElements() == 1)
-    value = Constant::splat(op.result()->element(), *shape,
-                            constantOf(op.operand(0))->floatAt(0));
-  return value ? value : evaluateFold(op, *shape);
+    value = Constant::splatBytes(op.result()->element(), *shape,
+                                 firstElement(*constantOf(op.operand(0))));
+  return value ? value : evaluateFold(op, *shape, budget);
 }

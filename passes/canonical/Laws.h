@@ -36,6 +36,8 @@ void addLogicLaws(ir::PeepholeSet &laws);       // CanonicalizeLogic.cpp
 void addScaleLaws(ir::PeepholeSet &laws);       // CanonicalizeScale.cpp
 void addBroadcastLaws(ir::PeepholeSet &laws);   // CanonicalizeBroadcast.cpp
 void addMovementLaws(ir::PeepholeSet &laws);    // CanonicalizeMovement.cpp
+/// Of the movement laws: two transposes are one, one that moves nothing is none.
+void addTransposeLaws(ir::PeepholeSet &laws);
 void addReshapeLaws(ir::PeepholeSet &laws);     // CanonicalizeReshape.cpp
 void addSliceLaws(ir::PeepholeSet &laws);       // CanonicalizeSlice.cpp
 

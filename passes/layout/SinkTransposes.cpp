@@ -1,19 +1,21 @@
-//===- SinkTransposes.cpp - transposes to where they cancel ------------------===//
+//===- SinkTransposes.cpp - transposes to where they cancel
+//------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 /// \file
-/// f(transpose(x)) = transpose(f(x)) for elementwise f, slices and softmax, when
-/// that makes no transpose more: every user of the transpose lets it through, or
-/// the other operands are transposed in the same way, are too small to mind, or
-/// constants. At the bottom it meets another transpose or a matmul, where it is
-/// free.
+/// f(transpose(x)) = transpose(f(x)) for elementwise f, slices and softmax,
+/// when that makes no transpose more: every user of the transpose lets it
+/// through, or the other operands are transposed in the same way, are too small
+/// to mind, or constants. At the bottom it meets another transpose or a matmul,
+/// where it is free.
 
 #include "passes/Pass.h"
 #include "passes/canonical/FoldOp.h"
 #include "passes/canonical/LawUtil.h"
+#include "passes/canonical/Laws.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace tenon;
@@ -40,8 +42,8 @@ Ints inverse(ArrayRef<int64_t> perm) {
 /// How many of the last dimensions \p perm leaves in place.
 unsigned fixedLast(ArrayRef<int64_t> perm) {
   unsigned n = 0;
-  while (n < perm.size() && perm[perm.size() - 1 - n] ==
-                                static_cast<int64_t>(perm.size() - 1 - n))
+  while (n < perm.size() &&
+         perm[perm.size() - 1 - n] == static_cast<int64_t>(perm.size() - 1 - n))
     ++n;
   return n;
 }
@@ -81,9 +83,9 @@ Value *before(Value *operand, ArrayRef<int64_t> perm, Builder *builder) {
   if (operand->rank() != perm.size())
     return nullptr;
   const Constant *constant = constantOf(operand);
-  bool isSmall = constant && byteSize(constant->element(),
-                                      constant->numElements()) <=
-                                 maxConstantBytes;
+  bool isSmall =
+      constant && byteSize(constant->element(), constant->numElements()) <=
+                      maxConstantBytes;
   if (!isSmall && !isReshape(operand->shape(), back))
     return nullptr;
   return builder ? buildTranspose(*builder, operand, back) : operand;
@@ -93,8 +95,8 @@ Value *sinkElementwise(Op &op, Rewriter &rewriter) {
   Op *transpose = nullptr;
   for (Value *operand : op.operands()) {
     Op *def = operand->def(OpKind::Transpose);
-    if (def && !transpose &&
-        def->result()->shape() == op.result()->shape() && vanishes(*def))
+    if (def && !transpose && def->result()->shape() == op.result()->shape() &&
+        vanishes(*def))
       transpose = def;
   }
   if (!transpose)
@@ -157,6 +159,9 @@ public:
              sinkSlice);
     laws.add(OpKind::Concat, "concat(transpose(x)) = transpose(concat(x))",
              sinkConcat);
+    // Two that meet are one before they go on: else a chain of them moves on
+    // together, one rewrite each for every step of each.
+    addTransposeLaws(laws);
   }
 
   llvm::Expected<bool> runOnFunc(Module &module, Func &func,

@@ -4,9 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -15,21 +17,39 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/// usage: TARGET ROUNDS [SEED-FILE...]: feeds the target the seed files and
+namespace {
+
+/// The files that \p path is or holds, in order of their names.
+std::vector<std::filesystem::path> filesOf(const std::filesystem::path &path) {
+  if (!std::filesystem::is_directory(path))
+    return {path};
+  std::vector<std::filesystem::path> files;
+  for (const auto &entry : std::filesystem::directory_iterator(path))
+    files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+} // namespace
+
+/// usage: TARGET ROUNDS [FILE-OR-FOLDER...]: feeds the target these seeds and
 /// ROUNDS changed copies of them (random bytes when there are none), always the
-/// same ones, so that a fuzz target is an ordinary test too.
+/// same ones, so that a fuzz target is an ordinary test too. With TENON_VERBOSE
+/// set, names each file first.
 int main(int argc, char **argv) {
   long rounds = argc > 1 ? std::strtol(argv[1], nullptr, 10) : 1000;
   std::vector<std::vector<uint8_t>> seeds;
-  for (int i = 2; i < argc; ++i) {
-    std::ifstream file(argv[i], std::ios::binary);
-    seeds.emplace_back(std::istreambuf_iterator<char>(file),
-                       std::istreambuf_iterator<char>());
-  }
+  for (int i = 2; i < argc; ++i)
+    for (const std::filesystem::path &path : filesOf(argv[i])) {
+      std::ifstream file(path, std::ios::binary);
+      seeds.emplace_back(std::istreambuf_iterator<char>(file),
+                         std::istreambuf_iterator<char>());
+      if (std::getenv("TENON_VERBOSE"))
+        std::fprintf(stderr, "%s\n", path.c_str());
+      LLVMFuzzerTestOneInput(seeds.back().data(), seeds.back().size());
+    }
   if (seeds.empty())
     seeds.emplace_back(400);
-  for (const auto &seed : seeds)
-    LLVMFuzzerTestOneInput(seed.data(), seed.size());
   std::mt19937 random(12345);
   for (long round = 0; round < rounds; ++round) {
     std::vector<uint8_t> bytes = seeds[random() % seeds.size()];

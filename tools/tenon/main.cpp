@@ -15,6 +15,7 @@
 
 #include "tools/tenon/Commands.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
@@ -25,8 +26,37 @@
 using namespace llvm;
 using namespace tenon::tools;
 
+namespace {
+
+/// \p text, which may quote anything from a model, for a terminal: control
+/// characters are spelled out, very long lines lose their middle.
+std::string forTerminal(StringRef text) {
+  constexpr size_t maxLine = 4000;
+  std::string result;
+  SmallVector<StringRef> lines;
+  text.split(lines, '\n');
+  for (StringRef line : lines) {
+    if (&line != &lines.front())
+      result += '\n';
+    std::string cut = line.str();
+    if (line.size() > maxLine)
+      cut =
+          (line.take_front(maxLine / 2) + " ... " + line.take_back(maxLine / 2))
+              .str();
+    for (unsigned char c : cut) {
+      if (c >= ' ' && c != 0x7f)
+        result += char(c);
+      else
+        result += formatv("\\x{0:x-2}", unsigned(c)).str();
+    }
+  }
+  return result;
+}
+
+} // namespace
+
 int tenon::tools::fail(Error error) {
-  std::string text = toString(std::move(error));
+  std::string text = forTerminal(toString(std::move(error)));
   if (!StringRef(text).contains("error: "))
     text = "error: " + text;
   errs() << text << (StringRef(text).ends_with("\n") ? "" : "\n");
