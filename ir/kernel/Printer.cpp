@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "ir/OpDef.h"
 #include "ir/kernel/Program.h"
+#include "ir/text/Literals.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <utility>
@@ -59,7 +60,7 @@ public:
     start(name) << (v ? "true" : "false");
   }
   void visit(llvm::StringRef name, double &v) override {
-    start(name) << llvm::formatv("{0:R}", v);
+    ir::printDouble(start(name), v);
   }
   void visit(llvm::StringRef name, ir::Ints &v) override {
     llvm::raw_ostream &out = start(name) << '[';

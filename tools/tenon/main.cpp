@@ -14,6 +14,7 @@
 ///   tenon run OUT ...                   the same as OUT ...
 
 #include "tools/tenon/Commands.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
@@ -35,9 +36,8 @@ std::string forTerminal(StringRef text) {
   std::string result;
   SmallVector<StringRef> lines;
   text.split(lines, '\n');
-  for (StringRef line : lines) {
-    if (&line != &lines.front())
-      result += '\n';
+  for (auto [i, line] : enumerate(lines)) {
+    result += i ? "\n" : "";
     std::string cut = line.str();
     if (line.size() > maxLine)
       cut =
