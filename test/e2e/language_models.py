@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Language models with their memory: language_models.py TENON
 
-Tiny models with caches (test/models/tiny) are compiled as libraries, with the caches as inputs and outputs and as
+Tiny models with caches (test/models/tiny, and one as the GenAI builder writes them) are compiled as libraries, with the caches as inputs and outputs and as
 state (--max-context), and fed through the C interface: a prefill must give the logits of the reference's model run in
 one go, and prefill and decode those of a longer prefill, within 1e-4. The context's end must be an error that says so.
 The greedy samples of test/models/shakespeare must come out id by id.
@@ -12,7 +12,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+import genai_model
 import numpy as np
+import onnx
+import onnxruntime
 from models import ROOT, compile_model
 
 MODELS = ["llama-tiny-kv-ts", "llama-tiny-kv-dynamo", "gpt2-tiny-kv-ts", "gpt2-tiny-kv-dynamo", "qwen2-micro-dynamo23"]
@@ -90,6 +93,17 @@ def check_tiny(plain, state):
     return problems
 
 
+def against_onnxruntime(model, lm):
+    """The logits of a prompt from an empty cache."""
+    session = onnxruntime.InferenceSession(model)
+    tokens = [5, 80, 3, 41, 7, 7, 19, 2, 66]
+    feeds = {i.name: np.zeros([1, i.shape[1], 0, i.shape[3]], np.float32) for i in session.get_inputs() if i.name.startswith("past")}
+    feeds |= {"input_ids": np.array([tokens]), "attention_mask": np.ones((1, len(tokens)), np.int64)}
+    lm.reset()
+    want = session.run(["logits"], feeds)[0][0, -1]
+    return far("against ONNX Runtime", want, lm.feed(tokens))
+
+
 def check_samples(lm, samples):
     problems = []
     for sample in samples:
@@ -126,6 +140,10 @@ def main():
             model = ROOT / "test/models/tiny" / name / "model.onnx"
             report(name, check_tiny(library(model, f"{name}.so"),
                                     library(model, f"{name}-state.so", f"--max-context={CAPACITY}")))
+        model = Path(scratch) / "genai.onnx"
+        onnx.save(genai_model.make(), model)
+        plain, state = library(model, "g.so"), library(model, "g-state.so", f"--max-context={CAPACITY}")
+        report("genai", check_tiny(plain, state) + against_onnxruntime(model, plain) + against_onnxruntime(model, state))
         folder = ROOT / "test/models/shakespeare"
         samples = json.loads((folder / "samples.json").read_text())["samples"]
         report("shakespeare", check_samples(library(folder / "model.onnx", "s.so", "--max-context=256"), samples))
