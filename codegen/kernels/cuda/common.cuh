@@ -72,11 +72,11 @@ TN_FN void unpack_views(tn_view *views, const launch_of<Cfg> &launch) {
     unpack_views<Cfg, I + 1>(views, launch);
 }
 
-/// A second argument of __launch_bounds__: kernels with a tiling want registers
-/// rather than many blocks, and would else be made to spill some.
+/// A second argument of __launch_bounds__: kernels with a tiling or a split want
+/// registers rather than many blocks, and would else be made to spill some.
 template <class Cfg> inline constexpr int blocks_wanted = 0;
 template <class Cfg>
-  requires requires { typename Cfg::Tiling; }
+  requires requires { typename Cfg::Tiling; } || requires { Cfg::split; }
 inline constexpr int blocks_wanted<Cfg> = 1;
 
 /// The entry point of unit NUMBER, which has the Cfg of that number; the rest
