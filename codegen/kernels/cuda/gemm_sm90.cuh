@@ -232,7 +232,7 @@ TN_FN void gemm_sm90(const tn_args *args, const TensorMap *map_a,
     tn_view views[Cfg##NUMBER::num_views];                                     \
     tn::unpack_views<Cfg##NUMBER>(views, launch);                              \
     tn_args args = {views, launch.params, launch.scratch, nullptr, nullptr, 0, \
-                    1};                                                        \
+                    1,     launch.fault};                                      \
     __VA_ARGS__(&args, &map_a, &map_b);                                        \
   }
 
