@@ -54,10 +54,10 @@ void field(std::string &out, const char *name, uint64_t value,
 /// A string of JSON; names come from the PTX text.
 std::string quoted(const std::string &text) {
   std::string out = "\"";
-  for (char c : rt::printable(text)) {
+  for (char c : text) {
     if (c == '"' || c == '\\')
       out += '\\';
-    out += c;
+    out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
   }
   return out + "\"";
 }
@@ -72,6 +72,14 @@ Counters &Counters::get() {
 void Counters::clear() {
   std::lock_guard<std::mutex> lock(mutex);
   kernels.clear();
+  finding.clear();
+}
+
+void Counters::note(const Findings &findings) {
+  std::lock_guard<std::mutex> lock(mutex);
+  finding =
+      rt::format("{\"kind\": \"%s\", \"text\": ", nameOf(findings.fault())) +
+      quoted(findings.text()) + "}";
 }
 
 void Counters::addOp(Kernel &kernel, const Op &op, const Where &where,
@@ -168,7 +176,8 @@ void Counters::print(std::string &out, const std::string &name,
 
 std::string Counters::json() const {
   std::lock_guard<std::mutex> lock(mutex);
-  std::string out = "{\"kernels\": [\n";
+  std::string out = "{\"finding\": " + (finding.empty() ? "null" : finding) +
+                    ",\n\"kernels\": [\n";
   bool first = true;
   for (const auto &[name, kernel] : kernels) {
     if (!first)

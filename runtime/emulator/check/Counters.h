@@ -22,10 +22,12 @@ public:
 
   /// Adds a launch that has ended.
   void add(const Launch &launch);
+  /// Keeps a finding for the report.
+  void note(const Findings &findings);
   void clear();
 
-  /// Everything as JSON: an object with a list "kernels". README.md of this
-  /// folder's parent describes the fields.
+  /// Everything as JSON: an object with a list "kernels" and the last
+  /// "finding". README.md of this folder's parent describes the fields.
   std::string json() const;
   /// Writes json() to the file that TENON_EMULATOR_REPORT names, if it does.
   /// False if the file cannot be written.
@@ -53,6 +55,7 @@ private:
 
   mutable std::mutex mutex;
   std::map<std::string, Kernel> kernels;
+  std::string finding; // as JSON
 };
 
 } // namespace tenon::emu

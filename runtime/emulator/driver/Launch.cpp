@@ -17,6 +17,10 @@ using namespace tenon::emu;
 
 namespace {
 
+/// What the warps of one block or cluster may execute before it counts as
+/// hanging: a minute and more.
+constexpr uint64_t mostInstructions = 4'000'000'000;
+
 CUresult errorFor(Fault fault) {
   switch (fault) {
   case Fault::None:
@@ -136,6 +140,7 @@ CUresult execute(const LaunchRequest &request) {
   launch.parameters = request.parameters;
   launch.checks = driver.checks;
   launch.number = ++driver.launches;
+  launch.maxInstructions = mostInstructions;
   if (const char *limit = std::getenv("TENON_EMULATOR_MAX_INSTRUCTIONS"))
     launch.maxInstructions = std::strtoull(limit, nullptr, 10);
   if (!placeParameters(launch))
@@ -148,6 +153,7 @@ CUresult execute(const LaunchRequest &request) {
   CUresult error = errorFor(launch.findings.fault());
   if (error) {
     driver.setFault(launch.findings.fault());
+    Counters::get().note(launch.findings);
     driver.fail(error, launch.findings.text());
   }
   return error;

@@ -10,6 +10,8 @@
 #include "runtime/support/Status.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -24,17 +26,25 @@ constexpr uint64_t turn = 20000;
 constexpr uint64_t clusterTurn = 40'000'000;
 /// Rounds in which all warps only spin before others run, or none will come.
 constexpr uint64_t patience = 2000, hopeless = 50000;
+/// For workers that the machine has not let run.
+constexpr std::chrono::seconds grace(3);
 
 Buffer allocate(size_t bytes) {
   return Buffer(
       static_cast<char *>(std::aligned_alloc(64, (bytes + 127) & ~size_t(63))));
 }
 
+/// What the workers of a launch know of each other.
+struct Team {
+  std::atomic<int> working{0}; // those that do more than wait
+  unsigned workers = 0;
+};
+
 /// One thread of the machine with the clusters that it runs.
 class Worker {
 public:
-  explicit Worker(Launch &launch)
-      : launch(launch), stats(launch.image->numOps) {}
+  Worker(Launch &launch, Team &team)
+      : launch(launch), team(team), stats(launch.image->numOps) {}
 
   void run();
   void addStats(std::vector<OpStats> &to) const;
@@ -46,13 +56,22 @@ private:
   std::unique_ptr<Block> makeBlock();
   void start(Block &block, uint64_t clusterIndex, unsigned rank);
   void startWarp(Warp &warp, Block &block, unsigned index);
+  struct Round {
+    bool ready = false, done = true, onlySpins = true;
+  };
+  Round runRound(Cluster &cluster);
+  void setWorking(bool now);
+  bool isHopeless(Cluster &cluster);
   Outcome advance(Cluster &cluster);
   void reportDeadlock(Cluster &cluster, const char *how);
 
   Launch &launch;
+  Team &team;
   std::vector<OpStats> stats;
   std::vector<std::unique_ptr<Cluster>> spare;
   std::deque<std::unique_ptr<Cluster>> waiting;
+  bool working = false;
+  std::chrono::steady_clock::time_point spinsSince;
 };
 
 std::unique_ptr<Block> Worker::makeBlock() {
@@ -169,26 +188,54 @@ void Worker::reportDeadlock(Cluster &cluster, const char *how) {
       }
 }
 
+/// Runs each warp that can for its turn.
+Worker::Round Worker::runRound(Cluster &cluster) {
+  Round round;
+  for (auto &block : cluster.blocks)
+    for (Warp &warp : block->warps) {
+      if (warp.state == WarpState::Ready) {
+        round.ready = true;
+        warp.yielded = false;
+        uint64_t executed = runWarp(warp, turn);
+        cluster.executed += executed;
+        round.onlySpins &= warp.yielded && executed < 256;
+        if (launch.stop.load(std::memory_order_relaxed))
+          return round;
+      }
+      round.done &= warp.state == WarpState::Done;
+    }
+  return round;
+}
+
+void Worker::setWorking(bool now) {
+  if (now != working)
+    team.working += now ? 1 : -1;
+  working = now;
+}
+
+/// Whether a cluster whose warps only spin will never do anything else: no
+/// worker has done more for long, and had the time to.
+bool Worker::isHopeless(Cluster &cluster) {
+  if (team.working.load() != 0) {
+    cluster.spins = patience; // counts from here again
+    return false;
+  }
+  auto now = std::chrono::steady_clock::now();
+  if (cluster.spins == patience + 1)
+    spinsSince = now;
+  return cluster.spins > hopeless &&
+         (team.workers == 1 || now - spinsSince > grace);
+}
+
 Worker::Outcome Worker::advance(Cluster &cluster) {
   uint64_t begun = cluster.executed;
   for (uint64_t spins = 0;;) {
-    bool ready = false, done = true, onlySpins = true;
-    for (auto &block : cluster.blocks)
-      for (Warp &warp : block->warps) {
-        if (warp.state == WarpState::Ready) {
-          ready = true;
-          warp.yielded = false;
-          uint64_t executed = runWarp(warp, turn);
-          cluster.executed += executed;
-          onlySpins &= warp.yielded && executed < 256;
-          if (launch.stop.load(std::memory_order_relaxed))
-            return Outcome::Stopped;
-        }
-        done &= warp.state == WarpState::Done;
-      }
-    if (done)
+    Round round = runRound(cluster);
+    if (launch.stop.load(std::memory_order_relaxed))
+      return Outcome::Stopped;
+    if (round.done)
       return Outcome::Finished;
-    if (!ready) {
+    if (!round.ready) {
       reportDeadlock(cluster, "waits for threads that will never come");
       return Outcome::Stopped;
     }
@@ -197,9 +244,10 @@ Worker::Outcome Worker::advance(Cluster &cluster) {
                               "instructions");
       return Outcome::Stopped;
     }
-    cluster.spins = onlySpins ? cluster.spins + 1 : 0;
-    spins = onlySpins ? spins + 1 : 0;
-    if (cluster.spins > hopeless) {
+    cluster.spins = round.onlySpins ? cluster.spins + 1 : 0;
+    spins = round.onlySpins ? spins + 1 : 0;
+    setWorking(cluster.spins <= patience);
+    if (cluster.spins > patience && isHopeless(cluster)) {
       reportDeadlock(cluster, "waits for something that never happens");
       return Outcome::Stopped;
     }
@@ -209,13 +257,18 @@ Worker::Outcome Worker::advance(Cluster &cluster) {
 }
 
 void Worker::run() {
+  setWorking(true);
   while (!launch.stop.load(std::memory_order_relaxed)) {
     std::unique_ptr<Cluster> cluster = next();
     if (!cluster) {
       if (waiting.empty())
-        return;
+        break;
       cluster = std::move(waiting.front());
       waiting.pop_front();
+      if (!working)
+        std::this_thread::yield();
+    } else {
+      setWorking(true);
     }
     switch (advance(*cluster)) {
     case Outcome::Finished:
@@ -229,6 +282,7 @@ void Worker::run() {
       break;
     }
   }
+  setWorking(false);
 }
 
 void Worker::addStats(std::vector<OpStats> &to) const {
@@ -269,9 +323,11 @@ uint64_t emu::runWarp(Warp &warp, uint64_t budget) {
 void emu::run(Launch &launch) {
   launch.stats.assign(launch.image->numOps, OpStats());
   size_t count = std::min<uint64_t>(threadCount(), launch.clusters());
+  Team team;
+  team.workers = static_cast<unsigned>(count);
   std::vector<std::unique_ptr<Worker>> workers;
   for (size_t i = 0; i != count; ++i)
-    workers.push_back(std::make_unique<Worker>(launch));
+    workers.push_back(std::make_unique<Worker>(launch, team));
   std::vector<std::thread> threads;
   for (size_t i = 1; i < count; ++i)
     threads.emplace_back([&, i] { workers[i]->run(); });

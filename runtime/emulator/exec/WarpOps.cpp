@@ -133,19 +133,20 @@ Handler buildShuffle(Decoder &d) {
 
 enum class Vote { All, Any, Uniform };
 
-uint32_t membersOf(const Warp &warp, Ref ref, uint32_t mask) {
-  return lanes<uint32_t>(warp, ref)[__builtin_ctz(mask)];
-}
-
+/// Lanes that name different masks vote apart.
 template <Vote Mode> void vote(Warp &warp, const Op &op, uint32_t mask) {
-  if (!checkMembers(warp, op, mask, lanes<uint32_t>(warp, op.b)))
+  const uint32_t *members = lanes<uint32_t>(warp, op.b);
+  if (!checkMembers(warp, op, mask, members))
     return;
-  uint32_t all = mask & membersOf(warp, op.b, mask);
-  uint32_t bits = (predicate(warp, op.a) ^ op.extra) & all;
-  bool result = Mode == Vote::All   ? bits == all
-                : Mode == Vote::Any ? bits != 0
-                                    : bits == 0 || bits == all;
-  setPredicate(warp, op.dst, mask, result ? ~0u : 0);
+  uint32_t yes = predicate(warp, op.a) ^ op.extra, results = 0;
+  forLanes(mask, [&](unsigned i) {
+    uint32_t all = members[i] & mask, bits = yes & all;
+    bool result = Mode == Vote::All   ? bits == all
+                  : Mode == Vote::Any ? bits != 0
+                                      : bits == 0 || bits == all;
+    results |= uint32_t(result) << i;
+  });
+  setPredicate(warp, op.dst, mask, results);
 }
 void ballot(Warp &warp, const Op &op, uint32_t mask) {
   if (!checkMembers(warp, op, mask, lanes<uint32_t>(warp, op.b)))
@@ -187,16 +188,20 @@ template <typename T> void matchAny(Warp &warp, const Op &op, uint32_t mask) {
   each(lanes<uint32_t>(warp, op.dst), mask, [&](unsigned i) { return d[i]; });
 }
 template <typename T> void matchAll(Warp &warp, const Op &op, uint32_t mask) {
-  if (!checkMembers(warp, op, mask, lanes<uint32_t>(warp, op.b)))
+  const uint32_t *members = lanes<uint32_t>(warp, op.b);
+  if (!checkMembers(warp, op, mask, members))
     return;
   const T *a = lanes<T>(warp, op.a);
-  uint32_t members = mask & membersOf(warp, op.b, mask);
-  unsigned first = __builtin_ctz(mask);
-  bool all =
-      (maskOf([=](unsigned j) { return a[j] != a[first]; }) & members) == 0;
-  each(lanes<uint32_t>(warp, op.dst), mask,
-       [=](unsigned) { return all ? members : 0; });
-  setPredicate(warp, op.c, mask, all ? ~0u : 0);
+  uint32_t d[32], results = 0;
+  forLanes(mask, [&](unsigned i) {
+    uint32_t group = members[i] & mask;
+    bool all = (maskOf([=](unsigned j) { return a[j] != a[i]; }) & group) == 0;
+    d[i] = all ? group : 0;
+    results |= uint32_t(all) << i;
+  });
+  uint32_t *out = lanes<uint32_t>(warp, op.dst);
+  forLanes(mask, [&](unsigned i) { out[i] = d[i]; });
+  setPredicate(warp, op.c, mask, results);
 }
 
 Handler buildMatch(Decoder &d) {
@@ -276,12 +281,16 @@ Handler buildActiveMask(Decoder &d) {
 
 /// elect.sync d|p, members: the lowest lane.
 void elect(Warp &warp, const Op &op, uint32_t mask) {
-  if (!checkMembers(warp, op, mask, lanes<uint32_t>(warp, op.a)))
+  uint32_t members[32], leaders = 0;
+  std::memcpy(members, lanes<uint32_t>(warp, op.a), sizeof(members));
+  if (!checkMembers(warp, op, mask, members))
     return;
-  auto leader =
-      static_cast<uint32_t>(__builtin_ctz(membersOf(warp, op.a, mask) & mask));
-  each(lanes<uint32_t>(warp, op.dst), mask, [=](unsigned) { return leader; });
-  setPredicate(warp, op.c, mask, 1u << leader);
+  uint32_t *d = lanes<uint32_t>(warp, op.dst);
+  forLanes(mask, [&](unsigned i) {
+    d[i] = static_cast<uint32_t>(__builtin_ctz(members[i] & mask));
+    leaders |= 1u << d[i];
+  });
+  setPredicate(warp, op.c, mask, leaders);
 }
 Handler buildElect(Decoder &d) {
   if (!d.take("sync") || !d.expectOperands(2, 2))
