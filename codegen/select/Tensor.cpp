@@ -127,6 +127,8 @@ std::optional<LaunchSpec> tensorProduct(const Lowering &lowering, const View &a,
                (isHalf(a.element) || a.element == ElementType::F32) &&
                (isHalf(c.element) || c.element == ElementType::F32);
   bool kn = b.strides[column].isConstant(1), nk = b.strides[row].isConstant(1);
+  if (a.element == ElementType::BF16 && lowering.lowestArch() < 80)
+    return std::nullopt;
   if (!types || !a.strides[column].isConstant(1) ||
       !c.strides[column].isConstant(1) || (!kn && !nk))
     return std::nullopt;

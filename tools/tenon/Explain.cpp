@@ -198,7 +198,7 @@ void ExplainCommand::print(ArrayRef<Work> work, const kernel::Program &program,
     std::vector<std::string> times;
     for (auto [i, gpu] : enumerate(gpus)) {
       bool compute = item.computeSeconds(*gpu) > item.memorySeconds(*gpu);
-      times.push_back(formatv("{0:F2} us {1}", item.seconds(*gpu) * 1e6,
+      times.push_back(formatv("{0:F3} us {1}", item.seconds(*gpu) * 1e6,
                               compute ? "compute" : "memory "));
       total[i] += item.seconds(*gpu);
     }
@@ -208,7 +208,7 @@ void ExplainCommand::print(ArrayRef<Work> work, const kernel::Program &program,
   }
   std::vector<std::string> times;
   for (double seconds : total)
-    times.push_back(formatv("{0:F2} us        ", seconds * 1e6));
+    times.push_back(formatv("{0:F3} us        ", seconds * 1e6));
   row("all", flops, bytes, times, (Twine(work.size()) + " launches").str());
   outs() << '\n';
   for (const GpuPeaks *gpu : gpus) {
