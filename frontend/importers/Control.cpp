@@ -29,6 +29,47 @@ bool hasSideEffectAfter(const Block &block, Op *last) {
   return false;
 }
 
+bool hasIndices(OpKind kind) {
+  return kind == OpKind::Gather || kind == OpKind::GatherElements ||
+         kind == OpKind::GatherNd || kind == OpKind::ScatterElements ||
+         kind == OpKind::ScatterNd;
+}
+
+/// Whether a gather's indices are constants that its operand has.
+bool isSurelyInRange(const Op &op) {
+  const Op *def = op.operand(1)->def(OpKind::Const);
+  if (!def || op.kind() != OpKind::Gather)
+    return false;
+  const Constant *indices = def->attrs<ConstAttrs>().value.get();
+  std::optional<int64_t> size =
+      op.operand(0)->shape()[op.attrs<AxisAttrs>().axis].constant();
+  if (!size || indices->numElements() > 1024)
+    return false;
+  for (uint64_t i = 0; i < indices->numElements(); ++i)
+    if (int64_t at = indices->intAt(i); at < -*size || at >= *size)
+      return false;
+  return true;
+}
+
+/// Both branches run, but only what is taken may find its indices wrong: those
+/// of the ops after \p last are 0 unless \p taken holds. (An index into
+/// nothing stays wrong.)
+void guardIndices(Emitter &emit, Op *last, Value *taken) {
+  Op *op = last ? last->next() : &emit.func.body.front();
+  for (; op; op = op->next()) {
+    if (!hasIndices(op->kind()) || isSurelyInRange(*op))
+      continue;
+    Builder builder = Builder::before(op);
+    builder.func = &emit.func;
+    builder.loc = op->loc;
+    Value *indices = op->operand(1);
+    Value *zero = builder.scalar(indices->element(), 0);
+    op->setOperand(1, builder.buildWhere({taken, indices, zero}));
+  }
+}
+
+Op *lastOf(Block &block) { return block.empty() ? nullptr : &block.back(); }
+
 /// \p condition ? a : b, whose sizes need not agree: the sizes that differ are
 /// bound when running, and the elements are a slice of both, one after another.
 Value *select(NodeView &node, Emitter &emit, Value *condition, Value *a,
@@ -75,12 +116,20 @@ Value *importIf(NodeView &node, Emitter &emit) {
     results =
         emit.services.importSubgraph(*value != 0 ? *thenGraph : *elseGraph);
   } else {
-    Op *last = emit.func.body.empty() ? nullptr : &emit.func.body.back();
-    Values a = emit.services.importSubgraph(*thenGraph);
-    Values b = emit.services.importSubgraph(*elseGraph);
     condition = emit.reshape(condition, {});
+    Value *otherwise = emit.op(OpKind::Not, {condition});
     if (emit.failed())
       return nullptr;
+    Op *last = lastOf(emit.func.body);
+    Values a = emit.services.importSubgraph(*thenGraph);
+    if (emit.failed())
+      return nullptr;
+    guardIndices(emit, last, condition);
+    Op *lastOfThen = lastOf(emit.func.body);
+    Values b = emit.services.importSubgraph(*elseGraph);
+    if (emit.failed())
+      return nullptr;
+    guardIndices(emit, lastOfThen, otherwise);
     if (a.size() != b.size())
       return node.fail("its branches have {0} and {1} outputs", a.size(),
                        b.size());
