@@ -7,6 +7,7 @@
 #include "codegen/select/Lowering.h"
 #include "codegen/Codegen.h"
 #include "codegen/select/Quantised.h"
+#include "codegen/select/ShareWeights.h"
 #include "codegen/select/States.h"
 #include "ir/support/Diag.h"
 #include "llvm/ADT/STLExtras.h"
@@ -226,6 +227,8 @@ llvm::Expected<kernel::Program> Lowering::run() {
     return std::move(errors);
   program.segments.back().numLaunches =
       program.launches.size() - program.segments.back().firstLaunch;
+  if (!isCuda())
+    shareWeights(program);
   kernel::dropUnused(program);
   for (const kernel::Symbol &symbol : program.symbols)
     if (!known.contains(symbol.name))

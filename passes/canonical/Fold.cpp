@@ -16,6 +16,22 @@ using namespace tenon::passes;
 
 namespace {
 
+/// The transpose of a big table that is gathered from too: a language model's
+/// embedding that is its output projection as well. The matmul can read the
+/// table as it is; a transposed copy would double it.
+bool isTiedTable(const Op &op) {
+  constexpr uint64_t big = 1 << 20;
+  if (op.kind() != OpKind::Transpose)
+    return false;
+  const Value *table = op.operand(0);
+  const Op *def = table->def(OpKind::Const);
+  if (!def || def->attrs<ConstAttrs>().value->numElements() < big)
+    return false;
+  return llvm::any_of(table->uses(), [](const Use &use) {
+    return use.op->kind() == OpKind::Gather && use.index == 0;
+  });
+}
+
 /// Computes ops on constants, in order, so that one sweep folds whole chains.
 class Fold final : public FuncPass {
 public:
@@ -27,7 +43,7 @@ public:
       ops.push_back(&op);
     FoldBudget budget(constantBytes(ops));
     for (Op *op : ops) {
-      if (!op->hasUses())
+      if (!op->hasUses() || isTiedTable(*op))
         continue;
       ConstantRef value = foldOp(*op, budget);
       if (!value || !context.allow("fold", *op))

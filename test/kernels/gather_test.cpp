@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kernels/common/gather.h"
+#include "kernels/cpu/gather_panels.h"
 #include "support.h"
 
 using namespace test;
@@ -144,6 +145,33 @@ TEST(Gather, Nd) {
     int64_t s = wrapped(indices.view().at<int64_t>({i[0], i[1], 1}), 4);
     ASSERT_EQ(y.view().at<float>(i), data.view().at<float>({i[0], r, s, i[2]}));
   });
+}
+
+struct PanelsCfg {
+  using Index = int32_t;
+  static constexpr int indices_rank = 2;
+  static constexpr int64_t entries = 37;
+};
+
+TEST(Gather, Panels) {
+  tn_unit unit = [](const tn_args *a) { tn::gather_panels<PanelsCfg>(a); };
+  constexpr int64_t columns = 9;
+  Tensor<float> table = randomTensor({37, columns});
+  Tensor<float> panels({3, columns, 16}), y({4, columns, 5});
+  // The matrix that is packed is the transposed table.
+  tn::pack_b(table.data.data(), columns, 37, 1, columns, panels.data.data());
+  Tensor<int32_t> indices = randomIntegers<int32_t>({4, 5}, -37, 36);
+  indices.data[7] = 36, indices.data[8] = -37;
+  View out = y.view().permuted({0, 2, 1});
+  launchAll(unit, {panels, indices, out}, y);
+  forEachIndex(out.shape, [&](const Dims &i) {
+    int64_t at = wrapped(indices.view().at<int32_t>({i[0], i[1]}), 37);
+    ASSERT_EQ(out.at<float>(i), table.view().at<float>({at, i[2]}));
+  });
+  // Past the table, but not past the last panel.
+  indices.data[11] = 37, indices.data[13] = -38;
+  expectFault(unit, {panels, indices, out},
+              {TN_FAULT_INDEX, 1, 0, 0, 11, 37, 37});
 }
 
 TEST(Gather, NdFaults) {
