@@ -221,6 +221,7 @@ TEST_F(Driver, BadModulesAreRefused) {
   expectRefusal(entry("add.s32 %r1, %d2, %r3;"), "register of 32 bits");
   expectRefusal(entry("add.s32 %r1, %r2;"), "expected 3 operands, found 2");
   expectRefusal(entry("add.s32 %r1, %r2, %r9;"), "line 9");
+  expectRefusal(entry(".reg .b128 %w; mov.b128 %w, 5;"), "128 bits");
   expectRefusal(entry("bra NOWHERE;"), "no label 'NOWHERE'");
   expectRefusal(entry("ld.param.u64 %d1, [x+8];"), "beyond the end");
   expectRefusal(entry("@%r1 ret;"), "'%r1' is no predicate");

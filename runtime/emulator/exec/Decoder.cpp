@@ -243,6 +243,10 @@ uint64_t Decoder::immediateBits(const Operand &operand, Type type) {
 }
 
 Ref Decoder::constant(uint64_t bits, unsigned bytes) {
+  if (bytes > 8) {
+    refuse("a number cannot stand for 128 bits");
+    return sink();
+  }
   if (bytes < 8)
     bits &= (uint64_t(1) << bytes * 8) - 1;
   auto [entry, isNew] = constants[bytes].try_emplace(bits, 0);
