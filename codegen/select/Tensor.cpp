@@ -134,6 +134,9 @@ std::optional<LaunchSpec> tensorProduct(const Lowering &lowering, const View &a,
     return std::nullopt;
   Dim batches = ir::numElements(ir::ShapeRef(c.shape).drop_back(2));
   Dim m = c.shape[row], n = c.shape[column];
+  // Tensor cores know bf16 from sm_80 on.
+  if (a.element == ElementType::BF16 && lowering.lowestArch() < 80)
+    return std::nullopt;
   const GemmTuning *tuning = chooseGemm(lowering, a.element, m, n, batches);
   if (!tuning)
     return std::nullopt;
