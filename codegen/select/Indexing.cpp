@@ -55,6 +55,11 @@ llvm::Error selectGather(Lowering &lowering, const ir::Op &op) {
   spec->config.rank("data_rank", op.operand(0)->rank());
   spec->config.rank("axis", op.attrs<ir::AxisAttrs>().axis);
   spec->config.rank("indices_rank", op.operand(1)->rank());
+  // Of the table only the chosen rows are read.
+  const ir::Value *indices = op.operand(1), *y = op.result();
+  spec->bytes =
+      byteCount(indices->element(), ir::numElements(indices->shape())) +
+      byteCount(y->element(), ir::numElements(y->shape())) * Dim(2);
   if (lowering.isCuda()) {
     int64_t axis = op.attrs<ir::AxisAttrs>().axis;
     ir::ShapeRef data = op.operand(0)->shape();

@@ -490,6 +490,8 @@ void Lowering::launch(const ir::Op &op, LaunchSpec spec) {
   launch.flops = spec.flops;
   for (const View &view : launch.views)
     launch.bytes = launch.bytes + touchedBytes(view);
+  if (spec.bytes)
+    launch.bytes = *spec.bytes;
   launch.loc = op.loc;
   program.launches.push_back(std::move(launch));
 }

@@ -79,6 +79,8 @@ struct LaunchSpec {
   std::optional<Dim> scratchBytes = {};
   llvm::SmallVector<unsigned, 1> overlays = {};
   Dim flops = 0;
+  /// Bytes read and written, where operands are not read whole.
+  std::optional<Dim> bytes = {};
   /// GPUs: the pieces of work, by default the elements of result 0, and what
   /// takes one; or the grid itself, of kernels with tiles of their own.
   std::optional<Dim> items = {};
