@@ -10,7 +10,9 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <cstdlib>
 
 namespace tenon::codegen {
 
@@ -154,6 +156,30 @@ void readWordLevel(const JsonNode &model, TableWriter &table,
   table.header.unkId = namedToken(model["unk_token"], vocabulary);
 }
 
+/// \p exact as Rust's serde_json reads its decimal digits, with one rounding
+/// too many: between segmentations of equal probability the last bit decides.
+double asTokenizersRead(double exact) {
+  char text[40];
+  auto end = std::to_chars(text, text + sizeof(text), std::fabs(exact),
+                           std::chars_format::scientific);
+  llvm::StringRef digits(text, size_t(end.ptr - text)), exponentText;
+  std::tie(digits, exponentText) = digits.split('e');
+  auto [whole, fraction] = digits.split('.');
+  int64_t exponent = 0;
+  uint64_t significand = 0;
+  exponentText.consume_front("+");
+  if (exponentText.getAsInteger(10, exponent) ||
+      llvm::StringRef((whole + fraction).str()).getAsInteger(10, significand))
+    return exact;
+  exponent -= int64_t(fraction.size());
+  if (exponent < -22 || exponent > 22) // powers beyond are not exact
+    return exact;
+  double power = std::pow(10.0, double(std::abs(exponent)));
+  double value =
+      exponent < 0 ? double(significand) / power : double(significand) * power;
+  return exact < 0 ? -value : value;
+}
+
 void readUnigram(const JsonNode &model, TableWriter &table,
                  Vocabulary &vocabulary) {
   const llvm::json::Array *entries = model["vocab"].array();
@@ -171,8 +197,8 @@ void readUnigram(const JsonNode &model, TableWriter &table,
                                  "and its score");
     if (!addToken(model["vocab"], *token, id, table, vocabulary))
       return;
-    table.scores.push_back(*score);
-    least = std::min(least, *score);
+    table.scores.push_back(asTokenizersRead(*score));
+    least = std::min(least, table.scores.back());
   }
   table.header.unkId = rt::none;
   if (model["unk_id"]) {

@@ -154,14 +154,18 @@ Result<std::string> Tokenizer::decode(std::span<const uint32_t> ids,
                                       bool skipSpecial) {
   std::vector<std::string> tokens;
   for (uint32_t id : ids) {
-    if (id >= table.tokens().size() || table.tokens()[id].flags == 0 ||
-        (skipSpecial && isSpecial(id)))
+    if (id >= table.tokens().size() || table.tokens()[id].flags == 0)
       continue;
     std::string text = tokenText(id);
+    bool special = isSpecial(id);
     for (const auto &[known, normal] : normalizedTexts)
-      if (known == id)
+      if (known == id) {
+        // As in `tokenizers`, which knows special tokens by their content.
+        special = false;
         text = normal;
-    tokens.push_back(std::move(text));
+      }
+    if (!skipSpecial || !special)
+      tokens.push_back(std::move(text));
   }
   std::string out;
   if (tokens.empty())

@@ -11,7 +11,8 @@ import tempfile
 import unicodedata
 from pathlib import Path
 
-from compare import drive, pack_texts, read_ids, tokenizers
+from compare import tokenizers
+from records import drive, pack_texts, read_ids
 
 NORMALIZERS = [{"type": name} for name in ("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Nmt")] + [
     {"type": "Strip", "strip_left": True, "strip_right": True},

@@ -5,50 +5,18 @@ Ids with and without special tokens, decoded text with and without them, and dec
 must be the same on mixed text (corpus.py). Skips (exit status 77) without the package `tokenizers`.
 """
 import argparse
-import struct
-import subprocess
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import corpus
+from records import drive, pack_ids, pack_texts, read_ids, read_texts
 
 try:
     import tokenizers
 except ImportError:
     print("skipped: no package tokenizers")
     sys.exit(77)
-
-
-def drive(driver, path, mode, data):
-    done = subprocess.run([driver, path, mode], input=data, capture_output=True)
-    if done.returncode:
-        sys.exit(f"{path}: {mode}: {done.stderr.decode()}")
-    return done.stdout, done.stderr.decode().strip()
-
-
-def read_ids(data):
-    at = 0
-    while at < len(data):
-        count, = struct.unpack_from("<I", data, at)
-        yield list(struct.unpack_from(f"<{count}I", data, at + 4))
-        at += 4 + 4 * count
-
-
-def read_texts(data):
-    at = 0
-    while at < len(data):
-        length, = struct.unpack_from("<I", data, at)
-        yield data[at + 4:at + 4 + length]
-        at += 4 + length
-
-
-def pack_texts(texts):
-    return b"".join(struct.pack("<I", len(t)) + t for t in texts)
-
-
-def pack_ids(lists):
-    return b"".join(struct.pack(f"<{len(ids) + 1}I", len(ids), *ids) for ids in lists)
 
 
 def first_difference(found, expected):
@@ -98,7 +66,7 @@ class Comparison:
         ids, speed = self.encode(special=False)
         self.encode(special=True)
         self.decode(ids)
-        print(f"{self.path}: {len(self.texts)} texts, {sum(map(len, ids))} ids, encoded in {speed}: "
+        print(f"{self.path}: {len(self.texts)} texts, {sum(map(len, ids))} ids, encoded {speed}: "
               f"{'the same' if not self.wrong else str(self.wrong) + ' differences'}")
         return self.wrong == 0
 

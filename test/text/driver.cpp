@@ -15,13 +15,14 @@
 /// Records are little-endian: texts are a u32 length and its bytes, ids a u32
 /// count and that many u32. `encode` turns texts into ids, `decode` and
 /// `stream` (one id at a time) turn ids into texts; `-special` adds, or keeps,
-/// special tokens. Standard error gets the seconds and the megabytes of text.
+/// special tokens. Standard error gets the megabytes of text and the seconds.
 
 #include "codegen/tokenizer/Tokenizer.h"
 #include "runtime/text/Tokenizer.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
-#include <chrono>
+#include <ctime>
 
 using namespace tenon;
 
@@ -106,7 +107,7 @@ int main(int argc, char **argv) {
   Reader reader((*input)->getBuffer());
   std::string out;
   size_t bytes = 0;
-  auto begin = std::chrono::steady_clock::now();
+  std::clock_t begin = std::clock();
   while (reader.more()) {
     if (mode.starts_with("encode")) {
       std::string_view text = reader.text();
@@ -129,9 +130,9 @@ int main(int argc, char **argv) {
     bytes += text->size();
     writeText(out, *text);
   }
-  std::chrono::duration<double> seconds =
-      std::chrono::steady_clock::now() - begin;
+  double seconds = double(std::clock() - begin) / CLOCKS_PER_SEC;
   llvm::outs() << out;
-  llvm::errs() << seconds.count() << " s, " << double(bytes) / 1e6 << " MB\n";
+  llvm::errs() << llvm::format("%.2f MB in %.2f s of processor time\n",
+                               double(bytes) / 1e6, seconds);
   return 0;
 }
