@@ -56,7 +56,10 @@ bool Charsmap::transform(std::string &out, std::string_view part) const {
     if (at > replacements.size())
       return false;
     std::string_view rest = replacements.substr(at);
-    out.append(rest.substr(0, rest.find('\0')));
+    rest = rest.substr(0, rest.find('\0'));
+    if (validUtf8Prefix(rest) != rest.size())
+      return false;
+    out.append(rest);
     return true;
   }
   return false;

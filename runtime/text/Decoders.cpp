@@ -163,6 +163,8 @@ Status DecoderList::apply(Step &step, std::vector<std::string> &tokens) {
   case TokenDecoder::ReplaceRegex:
     for (std::string &token : tokens) {
       found.clear();
+      if (validUtf8Prefix(token) != token.size())
+        token = repairUtf8(token);
       if (Status status = step.regex->findAll(token, found); !status.ok())
         return status;
       std::string out;

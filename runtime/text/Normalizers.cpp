@@ -178,9 +178,16 @@ Result<NormalizerList> NormalizerList::create(const TextTable &table) {
 }
 
 Status NormalizerList::normalize(std::string &text) {
-  for (Step &step : steps)
+  // No character grows this much; a hostile list of replacements could.
+  size_t limit = text.size() * 64 + (size_t(1) << 20);
+  for (Step &step : steps) {
     if (Status status = apply(step, text); !status.ok())
       return status;
+    if (text.size() > limit)
+      return TN_ERROR("the tokenizer's normalizers make the text %zu bytes "
+                      "long, expected at most %zu",
+                      text.size(), limit);
+  }
   return {};
 }
 

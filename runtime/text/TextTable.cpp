@@ -7,6 +7,7 @@
 #include "runtime/text/TextTable.h"
 
 #include "runtime/support/Checksum.h"
+#include "runtime/text/Utf8.h"
 
 #include <cmath>
 #include <cstring>
@@ -179,6 +180,24 @@ private:
     return {};
   }
 
+  /// Regular expressions need text that is well-formed.
+  bool isText(TextString string) const {
+    std::string_view text = table.text(string);
+    return validUtf8Prefix(text) == text.size();
+  }
+
+  Status checkTexts() const {
+    for (auto steps :
+         {table.normalizerTable, table.preTokenizerTable, table.decoderTable})
+      for (const TextStep &step : steps) {
+        bool binary = steps.data() == table.normalizerTable.data() &&
+                      Normalizer(step.kind) == Normalizer::Precompiled;
+        if ((!binary && !isText(step.a)) || !isText(step.b))
+          return damaged("a step's text");
+      }
+    return {};
+  }
+
   Status checkSteps() {
     Status all[] = {checkSteps(table.normalizerTable,
                                unsigned(Normalizer::Last), "a normalizer"),
@@ -189,13 +208,13 @@ private:
     for (Status &status : all)
       if (!status.ok())
         return status;
-    return {};
+    return checkTexts();
   }
 
   Status checkIds() {
     for (const AddedEntry &entry : table.addedTable)
       if (!isString(entry.content) || entry.content.length == 0 ||
-          !isToken(entry.id))
+          !isText(entry.content) || !isToken(entry.id))
         return damaged("an added token");
     for (uint32_t id : table.postTable)
       if (!isTokenOrNone(id))

@@ -10,7 +10,7 @@
 /// For comparisons with other tokenizers:
 ///
 ///   text_driver TOKENIZER.json encode|encode-special|decode|decode-special|
-///     stream < IN > OUT
+///     stream|table < IN > OUT
 ///
 /// Records are little-endian: texts are a u32 length and its bytes, ids a u32
 /// count and that many u32. `encode` turns texts into ids, `decode` and
@@ -100,6 +100,11 @@ int main(int argc, char **argv) {
   if (!made.ok())
     return fail(made.message());
   rt::Tokenizer &tokenizer = **made;
+  if (llvm::StringRef(argv[2]) == "table") {
+    llvm::outs().write(reinterpret_cast<const char *>(table->data()),
+                       table->size());
+    return 0;
+  }
   auto input = llvm::MemoryBuffer::getSTDIN();
   if (!input)
     return fail("cannot read standard input");
