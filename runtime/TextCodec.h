@@ -71,7 +71,8 @@ private:
 extern "C" {
 /// Makes the tokenizer of a table. Null in an artifact without one: the archive
 /// that defines it is linked only where it is asked for.
-__attribute__((weak)) tenon::rt::Result<std::unique_ptr<tenon::rt::TextCodec>>
+__attribute__((weak, visibility("hidden")))
+tenon::rt::Result<std::unique_ptr<tenon::rt::TextCodec>>
 tenon_make_text_codec(tenon::rt::Bytes table);
 }
 

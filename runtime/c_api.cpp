@@ -10,7 +10,9 @@
 #include "runtime/LanguageModel.h"
 #include "runtime/Payload.h"
 #include "runtime/Session.h"
+#include "runtime/TextCodec.h"
 
+#include <algorithm>
 #include <optional>
 
 using namespace tenon::rt;
@@ -31,6 +33,7 @@ struct tenon_session {
 
 struct tenon_lm {
   std::unique_ptr<LanguageModel> model;
+  std::unique_ptr<TextCodec> codec; ///< null without a tokenizer
   std::string error;
 };
 
@@ -39,6 +42,13 @@ namespace {
 std::string &openError() {
   static thread_local std::string text;
   return text;
+}
+
+bool hasCodec(tenon_lm *lm) {
+  if (!lm->codec)
+    lm->error = "this library has no tokenizer: compile the model with "
+                "--tokenizer=tokenizer.json";
+  return lm->codec != nullptr;
 }
 
 int report(tenon_session *session, const Status &status) {
@@ -165,7 +175,17 @@ tenon_lm *tenon_lm_create(const tenon_model *model, unsigned threads) {
     openError() = lm.message();
     return nullptr;
   }
-  return new tenon_lm{std::move(*lm), ""};
+  std::unique_ptr<TextCodec> codec;
+  if (Bytes table = model->payload.text();
+      !table.empty() && tenon_make_text_codec) {
+    auto made = tenon_make_text_codec(table);
+    if (!made.ok()) {
+      openError() = made.message();
+      return nullptr;
+    }
+    codec = std::move(*made);
+  }
+  return new tenon_lm{std::move(*lm), std::move(codec), ""};
 }
 
 void tenon_lm_destroy(tenon_lm *lm) { delete lm; }
@@ -191,5 +211,34 @@ const float *tenon_lm_logits(const tenon_lm *lm) {
 }
 
 void tenon_lm_reset(tenon_lm *lm) { lm->model->reset(); }
+
+int64_t tenon_lm_encode(tenon_lm *lm, const char *text, size_t length,
+                        int special, int64_t *tokens, size_t capacity) {
+  if (!hasCodec(lm))
+    return -1;
+  std::vector<uint32_t> ids;
+  Status status = lm->codec->encode({text, length}, special != 0, ids);
+  lm->error = status.message();
+  if (!status.ok())
+    return -1;
+  std::copy_n(ids.begin(), std::min(capacity, ids.size()), tokens);
+  return int64_t(ids.size());
+}
+
+int64_t tenon_lm_decode(tenon_lm *lm, const int64_t *tokens, size_t count,
+                        int special, char *text, size_t capacity) {
+  if (!hasCodec(lm))
+    return -1;
+  std::vector<uint32_t> ids;
+  for (size_t i = 0; i < count; ++i)
+    if (tokens[i] >= 0 && tokens[i] < int64_t(maxTokenIds))
+      ids.push_back(uint32_t(tokens[i]));
+  auto decoded = lm->codec->decode(ids, special == 0);
+  lm->error = decoded.message();
+  if (!decoded.ok())
+    return -1;
+  std::copy_n(decoded->begin(), std::min(capacity, decoded->size()), text);
+  return int64_t(decoded->size());
+}
 
 } // extern "C"

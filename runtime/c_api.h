@@ -142,6 +142,20 @@ TENON_API const float *tenon_lm_logits(const tenon_lm *lm);
 /** Forgets all tokens. */
 TENON_API void tenon_lm_reset(tenon_lm *lm);
 
+/*
+ * Text, where the model was compiled with --tokenizer. Both give how many ids,
+ * or bytes, there are, and write as many of them as fit; -1 on failure.
+ */
+
+/** `special`: with the special tokens that the model expects around a text. */
+TENON_API int64_t tenon_lm_encode(tenon_lm *lm, const char *text, size_t length,
+                                  int special, int64_t *tokens,
+                                  size_t capacity);
+/** `special`: special tokens are written too. No NUL ends the text. */
+TENON_API int64_t tenon_lm_decode(tenon_lm *lm, const int64_t *tokens,
+                                  size_t count, int special, char *text,
+                                  size_t capacity);
+
 #ifdef __cplusplus
 }
 #endif

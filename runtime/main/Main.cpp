@@ -102,7 +102,8 @@ Status writeTrace(const Session &session, const std::string &path) {
 Status info(Runner &runner, const Options &options) {
   auto form = chooseForm(forms(), cpuFeatures(), options.cpu);
   ArtifactFacts facts = {runner.payload.fileBytes(), forms(),
-                         form.ok() ? *form : nullptr, ""};
+                         form.ok() ? *form : nullptr, "",
+                         runner.payload.text().size()};
   if (Bytes bytes = runner.payload.deviceCode(); !bytes.empty()) {
     auto code = DeviceCode::load(bytes);
     if (!code.ok())

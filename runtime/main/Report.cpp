@@ -114,6 +114,9 @@ std::string infoText(const Plan &plan, const ArtifactFacts &facts) {
       format("%-10s %s, %s over its weights\n", "artifact",
              describeBytes(double(facts.fileBytes)).c_str(),
              describeBytes(double(facts.fileBytes - head.weightBytes)).c_str());
+  if (facts.textBytes != 0)
+    out += format("%-10s %s\n", "tokenizer",
+                  describeBytes(double(facts.textBytes)).c_str());
   out += format("%-10s %s\n", "memory", plan.string(head.peakFormula));
   out += format("%-10s %zu launches of %u kernels\n", "plan",
                 plan.launches().size(), head.numUnits);
@@ -148,6 +151,7 @@ std::string infoJson(const Plan &plan, const ArtifactFacts &facts) {
          ", \"artifact_bytes\": " + std::to_string(facts.fileBytes) +
          ", \"overhead_bytes\": " +
          std::to_string(facts.fileBytes - head.weightBytes) +
+         ", \"tokenizer_bytes\": " + std::to_string(facts.textBytes) +
          ", \"peak_memory\": " + jsonString(plan.string(head.peakFormula)) +
          ", \"launches\": " + std::to_string(plan.launches().size()) +
          ", \"kernels\": " + std::to_string(head.numUnits) +

@@ -17,8 +17,9 @@ namespace tenon::rt {
 struct ArtifactFacts {
   uint64_t fileBytes;
   std::span<const tn_form> forms;
-  const tn_form *chosen; ///< null when none runs here
-  std::string gpus;      ///< "sm_80, sm_90a": those there is code for
+  const tn_form *chosen;  ///< null when none runs here
+  std::string gpus;       ///< "sm_80, sm_90a": those there is code for
+  uint64_t textBytes = 0; ///< of the tokenizer's table, if there is one
 };
 
 /// For people, and as one JSON object.

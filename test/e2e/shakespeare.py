@@ -4,6 +4,7 @@
 All greedy continuations of samples.json, token for token; sampling that repeats with its seed; stop strings; the chat;
 what is printed of the steps; and what happens with bad input.
 """
+import ctypes
 import json
 import subprocess
 import sys
@@ -81,6 +82,45 @@ def check_steps_and_chat(artifact):
     expect(talk.returncode == 0 and talk.stdout.strip(), f"chat: {talk.stderr}")
 
 
+def check_library(tenon, scratch):
+    """The same through the C interface of a shared library."""
+    path = scratch / "libshakespeare.so"
+    done = compile_with(tenon, MODEL / "tokenizer.json", path)
+    if done.returncode:
+        return problems.append(done.stderr)
+    lib = ctypes.CDLL(str(path.resolve()))
+    lib.tenon_open.restype = lib.tenon_lm_create.restype = ctypes.c_void_p
+    lib.tenon_lm_logits.restype = ctypes.POINTER(ctypes.c_float)
+    lib.tenon_lm_encode.restype = lib.tenon_lm_decode.restype = lib.tenon_lm_vocabulary.restype = lib.tenon_lm_position.restype = ctypes.c_int64
+    lib.tenon_lm_error.restype = ctypes.c_char_p
+    model = ctypes.c_void_p(lib.tenon_open())
+    lm = ctypes.c_void_p(lib.tenon_lm_create(model, 2))
+    sample = json.loads((MODEL / "samples.json").read_text())["samples"][0]
+    prompt, ids = sample["prompt"].encode(), (ctypes.c_int64 * 32)()
+    count = lib.tenon_lm_encode(lm, prompt, ctypes.c_size_t(len(prompt)), 1, ids, ctypes.c_size_t(32))
+    expect(list(ids[:count]) == sample["prompt_ids"], f"library: prompt ids {list(ids[:count])}")
+    words = lib.tenon_lm_vocabulary(lm)
+    for _ in range(2):
+        made, step = [], list(ids[:count])
+        for _ in range(20):
+            fed = (ctypes.c_int64 * len(step))(*step)
+            expect(lib.tenon_lm_feed(lm, fed, ctypes.c_size_t(len(step))) == 0, f"library: {lib.tenon_lm_error(lm)}")
+            logits = lib.tenon_lm_logits(lm)[:words]
+            step = [max(range(words), key=logits.__getitem__)]
+            made += step
+        expect(sample["prompt_ids"] + made == sample["ids"][:count + 20], f"library: other ids {made}")
+        expect(lib.tenon_lm_position(lm) == count + 19, "library: position")
+        lib.tenon_lm_reset(lm)  # and all over again
+    text = ctypes.create_string_buffer(500)
+    fed = (ctypes.c_int64 * len(made))(*made)
+    size = lib.tenon_lm_decode(lm, fed, ctypes.c_size_t(len(made)), 0, text, ctypes.c_size_t(500))
+    expect(sample["text"].encode().startswith(prompt + text.raw[:size]), f"library: other text {text.raw[:size]}")
+    bad = (ctypes.c_int64 * 1)(1024)
+    expect(lib.tenon_lm_feed(lm, bad, ctypes.c_size_t(1)) != 0 and b"outside the vocabulary" in lib.tenon_lm_error(lm), "library: a bad id")
+    lib.tenon_lm_destroy(lm)
+    lib.tenon_close(model)
+
+
 def check_bad_input(tenon, artifact, scratch):
     for flags, message in [
             (["--generate"], "need --prompt"), (["--generate", "--prompt="], "the prompt is empty"),
@@ -127,6 +167,7 @@ def main():
     check_generation(artifact)
     check_context(artifact)
     check_steps_and_chat(artifact)
+    check_library(tenon, scratch)
     check_bad_input(tenon, artifact, scratch)
     print("\n".join(problems) or "shakespeare: right")
     sys.exit(bool(problems))

@@ -53,6 +53,8 @@ def check_includes(path, text):
             yield f"{path}: includes {header}; only frontend sees Protocol Buffers"
         if header.startswith("llvm/") and folder in STANDARD_ONLY:
             yield f"{path}: includes {header}; {folder} needs the standard library alone"
+        if header in ("pcre2.h", "utf8proc.h") and not str(path).startswith("runtime/text/"):
+            yield f"{path}: includes {header}; only runtime/text does, which artifacts without a tokenizer lack"
         target = folder_of(Path(header))
         if target in {"kernels", "cpu", "common"}:
             continue
