@@ -69,7 +69,10 @@ public:
   /// why where it is called).
   void ignoreAttr(llvm::StringRef name);
   /// The same for an input.
-  void ignoreInput(unsigned i) { readInputs.set(i); }
+  void ignoreInput(unsigned i) {
+    if (i < readInputs.size())
+      readInputs.set(i);
+  }
 
   template <class... Ts> ir::Value *fail(const char *format, Ts &&...values) {
     errors.fail(format, std::forward<Ts>(values)...);

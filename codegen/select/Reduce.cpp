@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/emit/CppText.h"
 #include "codegen/select/Lowering.h"
+#include "ir/support/Diag.h"
 
 namespace tenon::codegen {
 
@@ -55,6 +56,10 @@ llvm::Error selectReduce(Lowering &lowering, const ir::Op &op) {
   if (cppType(x->element()).empty())
     return unsupportedType(op, x->element(), "f64, f32, bool and the integers");
   uint32_t axes = 0;
+  if (x->rank() > 32)
+    return userError("operand 'x' has rank {0}; reductions of rank 32 at most "
+                     "are supported",
+                     x->rank());
   for (int64_t axis : attrs.axes)
     axes |= 1u << axis;
   LaunchSpec spec;

@@ -51,6 +51,10 @@ void padSame(NodeView &node, Window &w, ShapeRef spatial, bool oddFirst) {
                 stride, i, spatial[i]);
       return;
     }
+    if (size.value_or(0) > INT64_MAX / 4) {
+      node.fail("spatial dimension {0} is {1}, which is too large", i, *size);
+      return;
+    }
     int64_t total =
         size ? ((*size + stride - 1) / stride - 1) * stride + extent - *size
              : extent - 1;
@@ -84,6 +88,9 @@ std::optional<Window> window(NodeView &node, Emitter &emit, Value *x,
   Ints pads = spatialInts(node, "pads", 2 * n, 0, 0);
   w.padLow.assign(pads.begin(), pads.begin() + n);
   w.padHigh.assign(pads.begin() + n, pads.end());
+  // What follows divides by strides.
+  if (emit.failed())
+    return std::nullopt;
   if (autoPad == "SAME_UPPER" || autoPad == "SAME_LOWER") {
     padSame(node, w, spatial, autoPad == "SAME_LOWER");
   } else if (autoPad == "VALID") {

@@ -123,6 +123,24 @@ def window_of_billions():
 
 
 @model
+def padding_for_a_stride_of_zero():
+    return make([node("MaxPool", "x", "y", kernel_shape=[2], strides=[0], auto_pad="SAME_UPPER")],
+                [value("x", [1, 1, 8])]), "strides"
+
+
+@model
+def padding_for_the_longest_row():
+    return make([node("MaxPool", "x", "y", kernel_shape=[2**31 - 1], strides=[2**31 - 1], auto_pad="SAME_UPPER")],
+                [value("x", [1, 1, 2**60])]), EITHER
+
+
+@model
+def kernel_of_the_least_number():
+    return make([node("MaxPool", "x", "y", kernel_shape=[-2**63], dilations=[-1], auto_pad="SAME_LOWER")],
+                [value("x", [1, 1, 8])]), "kernel_shape"
+
+
+@model
 def transposes_in_a_row():
     nodes = []
     for i in range(3000):
@@ -150,6 +168,11 @@ def equation_of_fifty_thousand_terms():
 @model
 def rank_hundred_thousand():
     return make([node("Relu", "x", "y")], [value("x", [1] * 100_000)]), EITHER
+
+
+@model
+def reduction_of_rank_forty():
+    return make([node("ReduceMax", "x", "y", keepdims=0)], [value("x", [f"d{i}" for i in range(40)])]), "rank"
 
 
 @model
