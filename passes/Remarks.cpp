@@ -77,5 +77,10 @@ llvm::Error Remarks::write(llvm::StringRef path) const {
     writeYaml(os);
   else
     writeJson(os);
-  return llvm::Error::success();
+  os.close();
+  code = os.error();
+  os.clear_error();
+  return code ? userError("cannot write remarks to '{0}': {1}", path,
+                          code.message())
+              : llvm::Error::success();
 }

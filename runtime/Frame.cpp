@@ -163,8 +163,9 @@ Status Frame::measure(const View &view, int64_t *out, uint64_t &offset) const {
   overflow |= __builtin_mul_overflow(first, width, &firstBit);
   if (overflow || low < 0 || firstBit % 8 != 0 ||
       uint64_t(endBit - 1) / 8 >= sizes[view.buffer])
-    return TN_ERROR("damaged plan: a view reaches outside buffer %u (%s)",
-                    view.buffer, describeSymbols(plan, symbolValues).c_str());
+    return TN_ERROR("the model cannot be run with %s: it looks at elements "
+                    "that tensors of these sizes do not have",
+                    describeSymbols(plan, symbolValues).c_str());
   offset = uint64_t(firstBit) / 8;
   return {};
 }

@@ -19,6 +19,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include <chrono>
 
@@ -137,6 +138,19 @@ llvm::Error appendPayload(ElfPayload &file, const kernel::Program &program,
   return file.write(planAt, plan.bytes);
 }
 
+/// The file that \p path is or will be, at the end of its links. Devices and
+/// pipes are refused: renaming would replace them.
+llvm::Expected<std::string> outputFile(llvm::StringRef path) {
+  fs::file_status there;
+  if (fs::status(path, there))
+    return path.str();
+  if (there.type() != fs::file_type::regular_file)
+    return userError("{0}: cannot write: it is there and no regular file",
+                     path);
+  llvm::SmallString<128> real;
+  return fs::real_path(path, real) ? path.str() : real.str().str();
+}
+
 /// A name beside \p path that nothing has yet. The file there is removed when
 /// the guard dies, unless it was renamed away.
 struct TemporaryBeside {
@@ -145,18 +159,22 @@ struct TemporaryBeside {
     if (std::error_code failed =
             fs::createUniqueFile(path + ".tmp%%%%%%%%", out.path))
       return userError("{0}: cannot write: {1}", path, failed.message());
+    llvm::sys::RemoveFileOnSignal(out.path);
     return out;
   }
   TemporaryBeside(TemporaryBeside &&other) : path(std::move(other.path)) {
     other.path.clear();
   }
   ~TemporaryBeside() {
-    if (!path.empty())
-      fs::remove(path);
+    if (path.empty())
+      return;
+    llvm::sys::DontRemoveFileOnSignal(path);
+    fs::remove(path);
   }
   llvm::Error renameTo(llvm::StringRef final) {
     if (std::error_code failed = fs::rename(path, final))
       return userError("{0}: cannot write: {1}", final, failed.message());
+    llvm::sys::DontRemoveFileOnSignal(path);
     path.clear();
     return llvm::Error::success();
   }
@@ -228,7 +246,10 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
   if (!compiler)
     return compiler.takeError();
   // First, so that a folder that cannot be written to is known at once.
-  auto temporary = TemporaryBeside::create(out);
+  auto target = outputFile(out);
+  if (!target)
+    return target.takeError();
+  auto temporary = TemporaryBeside::create(*target);
   if (!temporary)
     return temporary.takeError();
   std::vector<Source> hostSources, deviceSources;
@@ -268,7 +289,7 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
   if (options.kind == ArtifactKind::SharedLibrary)
     if (llvm::Error error = writeModelHeader(program, out))
       return error;
-  if (llvm::Error error = temporary->renameTo(out))
+  if (llvm::Error error = temporary->renameTo(*target))
     return error;
   return report;
 }

@@ -204,12 +204,20 @@ Expected<ParsedFile> parseFile(StringRef path) {
 /// Writes through a temporary file, so that a failure leaves no half a file.
 static Error writeWith(StringRef path,
                        function_ref<void(raw_ostream &)> write) {
-  return withPrefix(writeToOutput(path,
-                                  [&](raw_ostream &os) {
-                                    write(os);
-                                    return Error::success();
-                                  }),
-                    path + ": error: ");
+  Expected<sys::fs::TempFile> file =
+      sys::fs::TempFile::create(path + ".tmp%%%%%%%%", sys::fs::all_read |
+                                                           sys::fs::all_write);
+  if (!file)
+    return withPrefix(file.takeError(), path + ": error: ");
+  raw_fd_ostream os(file->FD, /*shouldClose=*/false);
+  write(os);
+  os.flush();
+  std::error_code failed = os.error();
+  os.clear_error();
+  if (!failed)
+    return withPrefix(file->keep(path), path + ": error: ");
+  consumeError(file->discard());
+  return withPrefix(errorCodeToError(failed), path + ": error: ");
 }
 
 Error writeFile(const Module &module, StringRef path,
@@ -224,8 +232,11 @@ Error writeFile(const Module &module, StringRef path,
     sys::fs::remove(weights);
     return Error::success();
   }
-  return writeWith(
+  Error error = writeWith(
       weights, [&](raw_ostream &os) { writeSideFile(module, os, options); });
+  if (error) // half of the two is nothing
+    sys::fs::remove(path);
+  return error;
 }
 
 } // namespace tenon::ir

@@ -123,7 +123,18 @@ OutputFile::~OutputFile() {
 Result<OutputFile> OutputFile::create(const std::string &path) {
   OutputFile file;
   file.path = path;
-  file.temporary = path + ".tmpXXXXXX";
+  // What renaming would replace must be a file, at the end of its links.
+  struct stat there;
+  if (stat(path.c_str(), &there) == 0) {
+    if (!S_ISREG(there.st_mode))
+      return TN_ERROR("%s: cannot write: it is there and no regular file",
+                      path.c_str());
+    if (char *real = realpath(path.c_str(), nullptr)) {
+      file.path = real;
+      free(real);
+    }
+  }
+  file.temporary = file.path + ".tmpXXXXXX";
   file.fd = mkostemp(file.temporary.data(), O_CLOEXEC);
   if (file.fd < 0)
     return TN_ERROR("%s: cannot write: %s", path.c_str(), lastError().c_str());

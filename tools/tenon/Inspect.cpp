@@ -12,9 +12,10 @@
 #include "ir/support/Diag.h"
 #include "tools/common/LoadModule.h"
 #include "tools/tenon/Commands.h"
+#include "llvm/Object/ELF.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/raw_ostream.h"
@@ -86,10 +87,36 @@ private:
     return 0;
   }
 
+  /// Whether the artifact names a loader to start it with.
+  bool isProgram() const {
+    ErrorOr<std::unique_ptr<MemoryBuffer>> file = MemoryBuffer::getFile(
+        path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+    if (!file)
+      return true; // starting it says why
+    auto elf = object::ELF64LEFile::create((*file)->getBuffer());
+    if (!elf) {
+      consumeError(elf.takeError());
+      return false;
+    }
+    auto headers = elf->program_headers();
+    if (!headers) {
+      consumeError(headers.takeError());
+      return false;
+    }
+    return any_of(*headers, [](const auto &header) {
+      return header.p_type == ELF::PT_INTERP;
+    });
+  }
+
   int inspectArtifact() {
     // Only a file that is one of ours is started, and it knows best.
     if (Error error = codegen::verifyArtifact(path))
       return fail(std::move(error));
+    if (!isProgram())
+      return fail(userError("{0}: error: is a shared library, which cannot be "
+                            "started and asked; `tenon verify` checks it, its "
+                            "header lists what it has",
+                            path));
     SmallString<128> program(path);
     sys::fs::make_absolute(program);
     std::string message;

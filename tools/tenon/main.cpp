@@ -15,6 +15,7 @@
 
 #include "tools/tenon/Commands.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
@@ -85,6 +86,18 @@ int runArtifact(int argc, char **argv) {
   return 1;
 }
 
+/// \p status, unless what was printed did not arrive.
+int finish(int status) {
+  outs().flush();
+  std::error_code failed = outs().error();
+  if (!failed)
+    return status;
+  outs().clear_error();
+  errs() << "error: cannot write to standard output: " << failed.message()
+         << "\n";
+  return 1;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -97,6 +110,9 @@ int main(int argc, char **argv) {
   commands.push_back(makeExplainCommand());
   commands.push_back(makeInspectCommand());
   commands.push_back(makeVerifyCommand());
+  // The libraries' own options are none of the user's business.
+  cl::OptionCategory none("");
+  cl::HideUnrelatedOptions(none);
   cl::SetVersionPrinter(
       [](raw_ostream &os) { os << "tenon " TENON_VERSION "\n"; });
   if (!cl::ParseCommandLineOptions(
@@ -104,7 +120,7 @@ int main(int argc, char **argv) {
     return 1;
   for (std::unique_ptr<Command> &command : commands)
     if (command->chosen())
-      return command->run();
+      return finish(command->run());
   errs() << "error: no command given; `tenon compile MODEL.onnx -o OUT` "
             "compiles a model, `tenon --help` lists the commands\n";
   return 1;
