@@ -166,7 +166,8 @@ Error parseDimOption(StringRef text, ImportOptions &options) {
   if (!good || range.low < 0 || range.high < range.low)
     return userError("'{0}' is no size; expected NAME=N or NAME=LOW..HIGH",
                      text);
-  options.dims[name] = range;
+  if (!options.dims.insert({name, range}).second)
+    return userError("dimension '{0}' is given twice", name);
   return Error::success();
 }
 

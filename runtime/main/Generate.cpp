@@ -90,7 +90,7 @@ const char *describe(StopReason reason) {
   case StopReason::String:
     return "--stop";
   case StopReason::Context:
-    return "the context is full";
+    return "the full context";
   }
   return "";
 }

@@ -82,7 +82,7 @@ std::string describeBytes(double bytes) {
   if (bytes < 1e4)
     return format("%.0f B", bytes);
   if (bytes < 1e6)
-    return format("%.1f KB", bytes / 1e3);
+    return format("%.1f kB", bytes / 1e3);
   return bytes < 1e10 ? format("%.1f MB", bytes / 1e6)
                       : format("%.2f GB", bytes / 1e9);
 }

@@ -67,7 +67,7 @@ def check_context(artifact):
     done = run(artifact, "--generate", f"--prompt={words}")
     expect(done.returncode == 1 and "the context, which holds 1024" in done.stderr, f"long prompt: {done.stderr}")
     made = generate(artifact, "word " * 200, "--max-tokens=2000")
-    expect(made["ended_by"] in ("the context is full", "the model's end of text"), f"ended by {made['ended_by']}")
+    expect(made["ended_by"] in ("the full context", "the model's end of text"), f"ended by {made['ended_by']}")
     expect(len(made["prompt_ids"]) + len(made["ids"]) <= 1025, "more tokens than the context holds")
 
 

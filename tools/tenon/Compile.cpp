@@ -150,6 +150,9 @@ Error CompileCommand::checkFlags() {
       !stopsAt("source"))
     return userError("{0}: error: is a directory, expected a file to write",
                      out);
+  bool same = false;
+  if (!out.empty() && !sys::fs::equivalent(model, out, same) && same)
+    return userError("{0}: error: is the model itself; give another -o", out);
   return Error::success();
 }
 
