@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontend/Emitter.h"
+#include "frontend/Weights.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 #include <cmath>
@@ -32,6 +33,11 @@ Op *Emitter::create(OpKind kind, ArrayRef<Value *> operands,
   }
   // What has a constant size must be possible at all, whoever computes it.
   for (Value *result : (*made)->results()) {
+    if (result->rank() > maxRank) {
+      fail("its result has {0} dimensions; at most {1} are supported",
+           result->rank(), maxRank);
+      return nullptr;
+    }
     std::optional<SmallVector<int64_t>> shape = constantShape(result->shape());
     if (!shape)
       continue;

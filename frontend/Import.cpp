@@ -248,6 +248,10 @@ Error Importer::importInputs(const onnx::GraphProto &graph, Scope &scope) {
     if (!type)
       return withPrefix(type.takeError(),
                         "graph input '" + input->name() + "': ");
+    if (type->rank() > maxRank)
+      return userError("graph input '{0}' has {1} dimensions; at most {2} are "
+                       "supported",
+                       input->name(), type->rank(), maxRank);
     scope.values[input->name()] =
         func.body.addArgument(std::move(*type), input->name());
     func.inputs.push_back({input->name()});

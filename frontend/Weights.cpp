@@ -265,6 +265,9 @@ Expected<ConstantRef> Weights::read(const onnx::TensorProto &t) {
   if (!element)
     return element.takeError();
   SmallVector<int64_t, 4> shape(t.dims().begin(), t.dims().end());
+  if (shape.size() > maxRank)
+    return userError("has {0} dimensions; at most {1} are supported",
+                     shape.size(), maxRank);
   Expected<uint64_t> count = countElements(shape);
   if (!count)
     return count.takeError();

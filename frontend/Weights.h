@@ -21,6 +21,9 @@ class MappedFile;
 /// (strings, complex numbers) is an error that names it.
 llvm::Expected<ir::ElementType> elementTypeOf(int dataType);
 
+/// As many dimensions as a tensor may have, here as in the text form.
+inline constexpr unsigned maxRank = 64;
+
 /// Turns onnx.TensorProto into constants, in every form of storage: raw_data,
 /// typed fields, external data. Bytes that already lie in a file as Tenon wants
 /// them are not copied but point into its mapping (with any alignment).

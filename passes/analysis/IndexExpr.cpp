@@ -1,4 +1,5 @@
-//===- IndexExpr.cpp - an element of a tensor as an expression ---------------===//
+//===- IndexExpr.cpp - an element of a tensor as an expression
+//---------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -118,9 +119,8 @@ const IndexExpr *IndexAnalysis::apply(OpKind kind, const Op *witness,
     for (const IndexExpr *operand : operands)
       dims.push_back(operand->dim);
     if (isInteger(element))
-      if (std::optional<Dim> dim = foldIntegers(kind, dims, [&](Dim d) {
-            return atLeast(d, 0, shape);
-          }))
+      if (std::optional<Dim> dim = foldIntegers(
+              kind, dims, [&](Dim d) { return atLeast(d, 0, shape); }))
         return integer(*dim, element);
     if (dims.size() == 2)
       if (std::optional<bool> known = prove(kind, dims[0], dims[1], shape))
@@ -310,9 +310,11 @@ private:
     ArrayRef<int64_t> sizes = value.shape();
     llvm::SmallVector<int64_t, 4> strides = rowMajorStrides(sizes), steps;
     __int128 first = value.intAt(0);
-    for (size_t i = 0; i != sizes.size(); ++i)
-      steps.push_back(sizes[i] > 1 ? value.intAt(strides[i]) - value.intAt(0)
-                                   : 0);
+    for (size_t i = 0; i != sizes.size(); ++i) {
+      int64_t next = sizes[i] > 1 ? value.intAt(strides[i]) : value.intAt(0);
+      if (__builtin_sub_overflow(next, value.intAt(0), &steps.emplace_back()))
+        return nullptr;
+    }
     bool isAffine = true;
     uint64_t flat = 0;
     forEachIndex(sizes, [&](ArrayRef<int64_t> at) {
@@ -348,8 +350,7 @@ private:
         if (value.intAt(q * columns + k) != (k <= q + offset ? lower : !lower))
           return nullptr;
     unsigned rank = sizes.size();
-    const IndexExpr *k =
-        analysis.integer(index(rank - 1), ElementType::I64);
+    const IndexExpr *k = analysis.integer(index(rank - 1), ElementType::I64);
     const IndexExpr *q =
         analysis.integer(index(rank - 2) + Dim(offset), ElementType::I64);
     return analysis.apply(lower ? OpKind::LessEqual : OpKind::Greater, nullptr,
@@ -505,9 +506,9 @@ private:
     const IndexExpr *k = analysis.integer(index(rank - 1), ElementType::I64);
     const IndexExpr *q =
         analysis.integer(index(rank - 2) + attrs.k, ElementType::I64);
-    const IndexExpr *inside = analysis.apply(
-        attrs.upper ? OpKind::GreaterEqual : OpKind::LessEqual, nullptr,
-        ElementType::Bool, {k, q}, shape);
+    const IndexExpr *inside =
+        analysis.apply(attrs.upper ? OpKind::GreaterEqual : OpKind::LessEqual,
+                       nullptr, ElementType::Bool, {k, q}, shape);
     return analysis.apply(OpKind::And, nullptr, ElementType::Bool,
                           {inside, exprOf(op.operand(0))}, shape);
   }

@@ -1,4 +1,5 @@
-//===- IndexForms.cpp - reading masks off, and building them again -----------===//
+//===- IndexForms.cpp - reading masks off, and building them again
+//-----------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -126,19 +127,27 @@ std::optional<Source> sourceOf(Dim dim) {
   return Source{i, linear->rest};
 }
 
+/// Nullopt, too, where a position is surely outside of the value: what happens
+/// then is not a slice's business.
 std::optional<llvm::SmallVector<Source, 4>> sourcesOf(const IndexExpr *load,
-                                                      unsigned rank) {
+                                                      ShapeRef shape) {
   llvm::SmallVector<Source, 4> sources;
-  llvm::SmallVector<bool, 4> used(rank, false);
-  for (Dim dim : load->indices) {
+  llvm::SmallVector<bool, 4> used(shape.size(), false);
+  for (auto [axis, dim] : llvm::enumerate(load->indices)) {
     std::optional<Source> source = sourceOf(dim);
     if (!source)
       return std::nullopt;
     if (source->index) {
-      if (*source->index >= rank || used[*source->index])
+      if (*source->index >= shape.size() || used[*source->index])
         return std::nullopt;
       used[*source->index] = true;
     }
+    Dim end = source->start + (source->index ? shape[*source->index] : Dim(1));
+    std::optional<int64_t> last = end.constant(),
+                           size = load->value->shape()[axis].constant();
+    if (end.isOverflow() || source->start.constant().value_or(0) < 0 ||
+        (last && size && *last > *size))
+      return std::nullopt;
     sources.push_back(*source);
   }
   return sources;
@@ -146,7 +155,7 @@ std::optional<llvm::SmallVector<Source, 4>> sourcesOf(const IndexExpr *load,
 
 /// Builds \p load as a slice, transpose and reshape of its value.
 Value *buildLoad(const IndexExpr *load, ShapeRef shape, Builder &builder) {
-  llvm::SmallVector<Source, 4> sources = *sourcesOf(load, shape.size());
+  llvm::SmallVector<Source, 4> sources = *sourcesOf(load, shape);
   Value *value = load->value;
   SliceAttrs slice;
   bool isAll = true;
@@ -166,7 +175,8 @@ Value *buildLoad(const IndexExpr *load, ShapeRef shape, Builder &builder) {
   auto key = [&](int64_t axis) {
     return sources[axis].index ? static_cast<int>(*sources[axis].index) : -1;
   };
-  llvm::stable_sort(perm, [&](int64_t a, int64_t b) { return key(a) < key(b); });
+  llvm::stable_sort(perm,
+                    [&](int64_t a, int64_t b) { return key(a) < key(b); });
   if (!llvm::is_sorted(perm))
     value = buildTranspose(builder, value, perm);
 
@@ -200,10 +210,10 @@ Value *buildInteger(const IndexExpr *expr, ShapeRef shape, Builder &builder) {
     count.count = shape[i];
     // The rest starts the first range.
     Dim start = sum ? Dim(0) : linear.rest;
-    Value *range = builder.buildRange(
-        {buildScalar(start, expr->element, builder),
-         buildScalar(coefficient, expr->element, builder)},
-        count);
+    Value *range =
+        builder.buildRange({buildScalar(start, expr->element, builder),
+                            buildScalar(coefficient, expr->element, builder)},
+                           count);
     Shape full(shape.size(), Dim(1));
     full[i] = shape[i];
     Value *term = buildReshape(builder, range, full);
@@ -226,7 +236,7 @@ bool IndexAnalysis::isPlain(const IndexExpr *expr, ShapeRef shape) const {
            });
   }
   case IndexExpr::Load:
-    return sourcesOf(expr, shape.size()).has_value();
+    return sourcesOf(expr, shape).has_value();
   case IndexExpr::Apply:
     return llvm::all_of(expr->operands, [&](const IndexExpr *operand) {
       return isPlain(operand, shape);

@@ -1,4 +1,5 @@
-//===- IndexRange.cpp - what is known of index arithmetic --------------------===//
+//===- IndexRange.cpp - what is known of index arithmetic
+//--------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -108,8 +109,8 @@ bool IndexAnalysis::atLeast(Dim dim, int64_t bound, ShapeRef shape) const {
   return shifted(least).isAtLeast(bound);
 }
 
-std::optional<std::pair<Dim, Dim>>
-IndexAnalysis::divide(Dim flat, Dim size, ShapeRef shape) const {
+std::optional<std::pair<Dim, Dim>> IndexAnalysis::divide(Dim flat, Dim size,
+                                                         ShapeRef shape) const {
   std::optional<LinearIndex> linear = asLinear(flat);
   if (!linear)
     return std::nullopt;

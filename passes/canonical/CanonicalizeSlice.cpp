@@ -1,4 +1,5 @@
-//===- CanonicalizeSlice.cpp - laws of slices --------------------------------===//
+//===- CanonicalizeSlice.cpp - laws of slices
+//--------------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -165,11 +166,12 @@ std::optional<Run> knownIndices(Value *indices, Dim size) {
   if (!constant || !constant->numElements() ||
       constant->numElements() > (1 << 16))
     return std::nullopt;
-  int64_t first = constant->intAt(0);
-  for (uint64_t i = 1; i != constant->numElements(); ++i)
-    if (constant->intAt(i) != first + static_cast<int64_t>(i))
+  int64_t first = constant->intAt(0), count = constant->numElements();
+  if (first > INT64_MAX - count)
+    return std::nullopt;
+  for (int64_t i = 1; i != count; ++i)
+    if (constant->intAt(i) != first + i)
       return std::nullopt;
-  int64_t count = constant->numElements();
   if (first < 0 && first + count > 0)
     return std::nullopt;
   return Run{first < 0 ? size + Dim(first) : Dim(first), count};

@@ -141,6 +141,18 @@ def kernel_of_the_least_number():
 
 
 @model
+def gather_of_the_greatest_numbers():
+    return make([node("Gather", "x i", "y")], [value("x", [3, 2])], [ints("i", 2**63 - 1, -2**63)]), EITHER
+
+
+@model
+def gather_far_outside():
+    nodes = [node("Gather", f"x i{k}", f"y{k}") for k in range(4)] + [node("Concat", "y0 y1 y2 y3", "y", axis=0)]
+    return make(nodes, [value("x", [5, 2])],
+                [ints("i0", -2**31), ints("i1", 2**62), ints("i2", 4, 5), ints("i3", 1, -2**63)]), EITHER
+
+
+@model
 def transposes_in_a_row():
     nodes = []
     for i in range(3000):
