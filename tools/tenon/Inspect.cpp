@@ -140,7 +140,7 @@ public:
       return fail(userError("no artifact given: tenon verify OUT"));
     if (Error error = codegen::verifyArtifact(path))
       return fail(std::move(error));
-    outs() << path << ": all checksums match\n";
+    outs() << path << ": the checksums of plan and weights match\n";
     return 0;
   }
 
