@@ -264,11 +264,12 @@ int64_t Constant::intAt(uint64_t i) const {
 void Constant::read(uint64_t first, uint64_t n, uint8_t *out) const {
   assert(first % (8 / std::min(8u, bitWidth(elementType))) == 0 &&
          first + n <= count && "range of elements");
+  if (n == 0) // and perhaps no memory at all
+    return;
   uint64_t size = *byteSize(elementType, n);
   switch (kind) {
   case Form::Dense:
-    if (size != 0)
-      std::memcpy(out, data.data() + *byteSize(elementType, first), size);
+    std::memcpy(out, data.data() + *byteSize(elementType, first), size);
     return;
   case Form::Splat:
     if (bitWidth(elementType) >= 8) {

@@ -24,6 +24,10 @@ if any(os.path.exists(os.path.join(home, "lib64", "libnvrtc.so")) for home in cu
 if os.path.exists(os.path.join(config.tenon_tools_dir, "libtenon_emulator.so")):
     config.available_features.add("emulator")
 
+# A library with a sanitizer inside cannot be loaded by a program without one.
+if config.tenon_sanitize:
+    config.available_features.add("sanitized")
+
 # Larger models, where they are there.
 shared = os.path.join(config.tenon_source_dir, "..", "shared")
 if os.path.isdir(os.path.join(shared, "models")):

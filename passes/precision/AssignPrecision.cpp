@@ -76,7 +76,8 @@ public:
     }
     for (Op *op : ops) {
       if (followsIntegers(*op)) {
-        exact.insert(op->results().begin(), op->results().end());
+        for (const Value *result : op->results())
+          exact.insert(result);
         continue;
       }
       if (isCandidate(*op) && context.allow(passName, *op))

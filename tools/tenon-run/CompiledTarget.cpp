@@ -113,8 +113,9 @@ CompiledTarget::run(const ir::Module &module, const ir::Func &func,
     const rt::OutputValue &value = s.output(i);
     ir::Tensor tensor(ir::ElementType(value.dtype),
                       llvm::ArrayRef(value.shape.data(), value.shape.size()));
-    std::memcpy(tensor.bytes.data(), value.data,
-                std::min<size_t>(tensor.bytes.size(), value.bytes));
+    // Of nothing there is no pointer, which memcpy may not be given.
+    if (size_t size = std::min<size_t>(tensor.bytes.size(), value.bytes))
+      std::memcpy(tensor.bytes.data(), value.data, size);
     outputs.push_back(std::move(tensor));
   }
   return outputs;
