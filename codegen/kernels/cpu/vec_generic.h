@@ -20,6 +20,7 @@ inline namespace TN_FORM {
 /// The compiler's own vectors: SSE2 on any x86-64, NEON on AArch64.
 typedef float vf_native __attribute__((vector_size(16)));
 typedef int32_t vi_native __attribute__((vector_size(16)));
+typedef uint32_t vu_native __attribute__((vector_size(16)));
 
 /// All bits of a lane are set where it is true.
 struct vm {
@@ -67,8 +68,13 @@ TN_FN vm first_lanes(int64_t n) {
   return vm(vi_native(vi_native{0, 1, 2, 3} < vi_native{c, c, c, c}));
 }
 
-TN_FN vi operator+(vi a, vi b) { return vi(a.v + b.v); }
-TN_FN vi operator-(vi a, vi b) { return vi(a.v - b.v); }
+// Wrapping, as instructions do.
+TN_FN vi operator+(vi a, vi b) {
+  return vi(vi_native(vu_native(a.v) + vu_native(b.v)));
+}
+TN_FN vi operator-(vi a, vi b) {
+  return vi(vi_native(vu_native(a.v) - vu_native(b.v)));
+}
 TN_FN vi operator&(vi a, vi b) { return vi(a.v & b.v); }
 TN_FN vi operator|(vi a, vi b) { return vi(a.v | b.v); }
 TN_FN vi operator^(vi a, vi b) { return vi(a.v ^ b.v); }
