@@ -16,6 +16,7 @@
 #include "ir/support/Diag.h"
 #include "runtime/Payload.h"
 #include "runtime/support/Checksum.h"
+#include "runtime/support/File.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -138,19 +139,6 @@ llvm::Error appendPayload(ElfPayload &file, const kernel::Program &program,
   return file.write(planAt, plan.bytes);
 }
 
-/// The file that \p path is or will be, at the end of its links. Devices and
-/// pipes are refused: renaming would replace them.
-llvm::Expected<std::string> outputFile(llvm::StringRef path) {
-  fs::file_status there;
-  if (fs::status(path, there))
-    return path.str();
-  if (there.type() != fs::file_type::regular_file)
-    return userError("{0}: cannot write: it is there and no regular file",
-                     path);
-  llvm::SmallString<128> real;
-  return fs::real_path(path, real) ? path.str() : real.str().str();
-}
-
 /// A name beside \p path that nothing has yet. The file there is removed when
 /// the guard dies, unless it was renamed away.
 struct TemporaryBeside {
@@ -246,9 +234,9 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
   if (!compiler)
     return compiler.takeError();
   // First, so that a folder that cannot be written to is known at once.
-  auto target = outputFile(out);
-  if (!target)
-    return target.takeError();
+  auto target = rt::outputPath(out.str());
+  if (!target.ok())
+    return fromStatus(target.status());
   auto temporary = TemporaryBeside::create(*target);
   if (!temporary)
     return temporary.takeError();

@@ -120,20 +120,25 @@ OutputFile::~OutputFile() {
   unlink(temporary.c_str());
 }
 
-Result<OutputFile> OutputFile::create(const std::string &path) {
-  OutputFile file;
-  file.path = path;
-  // What renaming would replace must be a file, at the end of its links.
+Result<std::string> outputPath(const std::string &path) {
   struct stat there;
-  if (stat(path.c_str(), &there) == 0) {
-    if (!S_ISREG(there.st_mode))
-      return TN_ERROR("%s: cannot write: it is there and no regular file",
-                      path.c_str());
-    if (char *real = realpath(path.c_str(), nullptr)) {
-      file.path = real;
-      free(real);
-    }
-  }
+  if (stat(path.c_str(), &there) != 0)
+    return path;
+  if (!S_ISREG(there.st_mode))
+    return TN_ERROR("%s: cannot write: it is there and no regular file",
+                    path.c_str());
+  char *real = realpath(path.c_str(), nullptr);
+  std::string end = real ? real : path;
+  free(real);
+  return end;
+}
+
+Result<OutputFile> OutputFile::create(const std::string &path) {
+  Result<std::string> end = outputPath(path);
+  if (!end.ok())
+    return end.status();
+  OutputFile file;
+  file.path = std::move(*end);
   file.temporary = file.path + ".tmpXXXXXX";
   file.fd = mkostemp(file.temporary.data(), O_CLOEXEC);
   if (file.fd < 0)

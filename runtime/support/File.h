@@ -58,6 +58,10 @@ private:
   int fd = -1;
 };
 
+/// The file that `path` is or will be, at the end of its links. What is there
+/// and no file, a device or a pipe, is refused: renaming would replace it.
+Result<std::string> outputPath(const std::string &path);
+
 /// "No such file or directory" for the current errno.
 std::string lastError();
 
