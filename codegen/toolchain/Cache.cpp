@@ -8,6 +8,8 @@
 
 #include "ir/support/Diag.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/Chrono.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -105,6 +107,15 @@ Cache::Cache(llvm::StringRef named)
   if (fs::create_directories(objects) ||
       fs::access(objects, fs::AccessMode::Write))
     folder.clear();
+}
+
+std::string Cache::key(llvm::ArrayRef<llvm::StringRef> parts) {
+  llvm::BLAKE3 hasher;
+  for (llvm::StringRef part : parts) {
+    hasher.update(part);
+    hasher.update(llvm::StringRef("\0", 1));
+  }
+  return llvm::toHex(hasher.final<20>(), /*LowerCase=*/true);
 }
 
 llvm::Expected<WorkFolder> Cache::workFolder() const {

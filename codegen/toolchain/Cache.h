@@ -7,6 +7,7 @@
 #ifndef TENON_CODEGEN_TOOLCHAIN_CACHE_H
 #define TENON_CODEGEN_TOOLCHAIN_CACHE_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -41,6 +42,9 @@ class Cache {
 public:
   /// \p folder empty: as above.
   explicit Cache(llvm::StringRef folder = "");
+
+  /// The key of what is made from \p parts: a hash of them in their order.
+  static std::string key(llvm::ArrayRef<llvm::StringRef> parts);
 
   /// A work folder, on the cache's file system if there is a cache.
   llvm::Expected<WorkFolder> workFolder() const;

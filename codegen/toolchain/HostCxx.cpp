@@ -9,8 +9,6 @@
 #include "codegen/toolchain/Parallel.h"
 #include "codegen/toolchain/Resources.h"
 #include "ir/support/Diag.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -47,17 +45,11 @@ std::vector<std::string> flagsOf(const Source &source) {
 
 /// The key of what compiling \p source gives.
 std::string cacheKey(const Source &source, llvm::StringRef compiler) {
-  llvm::BLAKE3 hasher;
-  auto add = [&](llvm::StringRef text) {
-    hasher.update(text);
-    hasher.update(llvm::StringRef("\0", 1));
-  };
-  add(compiler);
-  add(headersHash());
-  for (const std::string &flag : flagsOf(source))
-    add(flag);
-  add(source.text);
-  return llvm::toHex(hasher.final<20>(), /*LowerCase=*/true);
+  std::vector<std::string> flags = flagsOf(source);
+  llvm::SmallVector<llvm::StringRef> parts{compiler, headersHash()};
+  parts.append(flags.begin(), flags.end());
+  parts.push_back(source.text);
+  return Cache::key(parts);
 }
 
 /// The first lines of a compiler's output: enough to see what is wrong.

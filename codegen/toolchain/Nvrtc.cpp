@@ -6,11 +6,10 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/toolchain/Nvrtc.h"
 
+#include "codegen/toolchain/Cache.h"
 #include "codegen/toolchain/Parallel.h"
 #include "codegen/toolchain/Resources.h"
 #include "ir/support/Diag.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -134,18 +133,10 @@ std::vector<KernelResources> resourcesOf(llvm::StringRef log) {
 
 std::string cacheKey(const Source &source, const GpuArch &arch,
                      llvm::StringRef compiler) {
-  llvm::BLAKE3 hasher;
-  auto add = [&](llvm::StringRef text) {
-    hasher.update(text);
-    hasher.update(llvm::StringRef("\0", 1));
-  };
-  add(compiler);
-  add(headersHash());
-  for (llvm::StringRef flag : unitFlags)
-    add(flag);
-  add(arch.name);
-  add(source.text);
-  return llvm::toHex(hasher.final<20>(), /*LowerCase=*/true);
+  llvm::SmallVector<llvm::StringRef> parts{compiler, headersHash()};
+  parts.append(std::begin(unitFlags), std::end(unitFlags));
+  parts.append({arch.name, source.text});
+  return Cache::key(parts);
 }
 
 /// An object as a file of the cache: three lengths, then cubin, PTX and log.
