@@ -10,6 +10,7 @@
 #include "runtime/emulator/exec/Decoder.h"
 #include "runtime/emulator/exec/State.h"
 
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -132,6 +133,71 @@ inline uint64_t extraWavefronts(const Code &code,
       extra += s.pieces - s.ideal;
   }
   return extra;
+}
+
+/// C[m, n] = A[m, k] * B[n, k]^T in a 16-bit type, on the device and exactly.
+struct Problem {
+  int m, n, k;
+};
+
+/// Values in [-1, 1), the same for the same problem.
+struct Operands {
+  Operands(Problem p, uint16_t (*round)(float)) {
+    std::mt19937 random(unsigned(p.m * 7 + p.n * 3 + p.k));
+    std::uniform_real_distribution<float> unit(-1, 1);
+    a.resize(size_t(p.m) * p.k);
+    b.resize(size_t(p.n) * p.k);
+    for (std::vector<uint16_t> *values : {&a, &b})
+      for (uint16_t &v : *values)
+        v = round(unit(random));
+  }
+  std::vector<uint16_t> a, b;
+};
+
+/// The greatest error of `found(element)` over `bound(exact, magnitudes)`, the
+/// latter the sum of the products' magnitudes.
+template <typename Found, typename Bound>
+double worstError(Problem p, const Operands &x, float (*widen)(uint16_t),
+                  Found found, Bound bound) {
+  double worst = 0;
+  for (int i = 0; i < p.m; ++i)
+    for (int j = 0; j < p.n; ++j) {
+      double exact = 0, magnitudes = 1e-30;
+      for (int l = 0; l < p.k; ++l) {
+        double product = double(widen(x.a[size_t(i) * p.k + l])) *
+                         widen(x.b[size_t(j) * p.k + l]);
+        exact += product;
+        magnitudes += std::fabs(product);
+      }
+      double error = std::fabs(found(size_t(i) * p.n + j) - exact);
+      worst = std::max(worst, error / bound(exact, magnitudes));
+    }
+  return worst;
+}
+
+struct GemmResult {
+  Fault fault;
+  std::string text;
+  double worst = 0; ///< error over the bound; more than 1 is wrong
+  std::vector<OpStats> stats;
+};
+
+/// A planted fault.
+struct Planted {
+  int fault;
+  const char *found; ///< what may be reported; "none": the result is wrong
+  const char *text;  ///< in the report
+};
+
+inline void expectFound(const Planted &planted, const GemmResult &r) {
+  EXPECT_NE(std::string(planted.found).find(nameOf(r.fault)), std::string::npos)
+      << nameOf(r.fault) << " " << r.text;
+  EXPECT_NE(r.text.find(planted.text), std::string::npos) << r.text;
+  if (r.fault == Fault::None) {
+    EXPECT_GT(r.worst, 1);
+  } else {
+    EXPECT_NE(r.text.find("kernel gemm"), std::string::npos) << r.text;
+  }
 }
 
 } // namespace tenon::emu
