@@ -84,9 +84,6 @@
 namespace tn {
 inline namespace TN_FORM {
 
-inline constexpr float score_none = -__builtin_inff();
-inline constexpr float score_masked = -3.40282346638528859812e38f;
-
 /// The operands of one attention, with the sizes that are the same for all
 /// heads.
 template <class Cfg> struct Attention {
@@ -107,11 +104,7 @@ template <class Cfg> struct Attention {
     heads = views[0].shape[2];
     keys = views[1].shape[1];
     group = max_of(1, heads / max_of(1, views[1].shape[2]));
-    offset = 0;
-    if constexpr (Cfg::align == Align::bottom_right)
-      offset = keys - queries;
-    if constexpr (Cfg::align == Align::param)
-      offset = args->params[0];
+    offset = query_offset<Cfg>(args, queries, keys);
   }
 
   /// Row s of head h of view `i`, which is [B, S, H, D].
@@ -123,15 +116,8 @@ template <class Cfg> struct Attention {
 
   /// The keys that query i may see.
   TN_FN Range seen(int64_t i) const {
-    int64_t place = i + offset;
-    Range r = {0, keys};
-    if constexpr (Cfg::left != dynamic)
-      r.begin = max_of(0, place - Cfg::left);
-    if constexpr (Cfg::right != dynamic)
-      r.end = min_of(keys, place + Cfg::right + 1);
-    r.end = max_of(r.end, 0);
-    r.begin = min_of(r.begin, r.end);
-    return r;
+    VisibleKeys r = visible_keys<Cfg>(i + offset, keys);
+    return {r.begin, r.end};
   }
 
   /// The final scores of keys j .. j + lanes - 1 from their products q . k;
@@ -177,13 +163,7 @@ template <class Cfg> struct Attention {
 
   /// Whether a row with this greatest score is a uniform one.
   TN_FN bool is_uniform(float max, Range visible) const {
-    if constexpr (Cfg::masked_row != MaskedRow::uniform)
-      return false;
-    if (visible.begin == visible.end)
-      return true;
-    if constexpr (Cfg::mask == Mask::boolean)
-      return max <= score_masked / 2 && max > score_none;
-    return false;
+    return is_uniform_row<Cfg>(max, visible.begin == visible.end);
   }
 
   /// Writes query i's row of o from its weighted sum of v, whose weights add up

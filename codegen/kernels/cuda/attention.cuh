@@ -69,7 +69,7 @@ template <class Cfg> struct QueryRows {
     for (int r = 0; r < 2; ++r) {
       row[r] = first + fragment_row(lane_id()) + r * 8;
       visible[r] = a.seen(row[r]);
-      max[r] = score_none();
+      max[r] = score_none;
       sum[r] = 0;
     }
     TN_UNROLL
@@ -157,7 +157,7 @@ template <class Cfg> struct QueryRows {
         int at = key + j * 8 + column + x;
         s = A::masked(a.score(s, h, row[r], at), float_of(m.x[x]));
         if (!all && !visible[r].has(at))
-          s = score_none();
+          s = score_none;
       }
     }
   }
@@ -174,7 +174,7 @@ template <class Cfg> struct QueryRows {
       top = fmaxf(top, __shfl_xor_sync(all_lanes, top, 1));
       top = fmaxf(top, __shfl_xor_sync(all_lanes, top, 2));
       // A row that has seen nothing yet must not meet -inf - -inf.
-      float shift = top == score_none() ? 0.0f : top;
+      float shift = top == score_none ? 0.0f : top;
       float keep = exp_for<T>(max[r] - shift), total = 0;
       TN_UNROLL
       for (int j = 0; j < score_tiles; ++j)

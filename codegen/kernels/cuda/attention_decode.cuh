@@ -167,18 +167,18 @@ template <class Cfg> struct DecodeBlock {
       int i = query(r), h = head(r);
       Seen visible = a.seen(i);
       float *w = weights + r * S::split;
-      float top = score_none();
+      float top = score_none;
       for (int j = lane_id(); j < keys; j += 32) {
         float s = a.score(w[j], h, i, key + j);
         if constexpr (A::has_mask)
           s = A::masked(s, a.mask_at(b, h, i, key + j));
         if (!visible.has(key + j))
-          s = score_none();
+          s = score_none;
         w[j] = s;
         top = fmaxf(top, s);
       }
       top = warp_reduce(top, Greater());
-      float shift = top == score_none() ? 0.0f : top, total = 0;
+      float shift = top == score_none ? 0.0f : top, total = 0;
       for (int j = lane_id(); j < keys; j += 32) {
         w[j] = exp_for<T>(w[j] - shift);
         total += w[j];
@@ -246,10 +246,10 @@ template <class Cfg> struct DecodeBlock {
   TN_FN void join(const float *parts, int splits) const {
     constexpr int size = Cfg::Dv + 2;
     for (int r = 0; r < count(); ++r) {
-      float max = score_none(), total = 0;
+      float max = score_none, total = 0;
       for (int s = 0; s < splits; ++s)
         max = fmaxf(max, parts[(s * rows + r) * size]);
-      float shift = max == score_none() ? 0.0f : max;
+      float shift = max == score_none ? 0.0f : max;
       for (int s = 0; s < splits; ++s) {
         const float *p = parts + (s * rows + r) * size;
         total += p[1] * exp_for<T>(p[0] - shift);

@@ -44,8 +44,6 @@ template <class Cfg> struct PlainAttention {
   static constexpr int o_view = slope_view + Cfg::alibi;
   static constexpr int64_t D = Cfg::D, Dv = Cfg::Dv;
   static constexpr int columns = int(ceil_div(Dv, warp_size));
-  static constexpr float score_none = -__builtin_inff();
-  static constexpr float score_masked = -3.40282346638528859812e38f;
 
   const tn_view *v;
   int64_t b, h, i; ///< batch, head, query
@@ -59,15 +57,7 @@ template <class Cfg> struct PlainAttention {
   }
 
   /// The keys that the query may see.
-  TN_FN Range seen() const {
-    int64_t place = i + offset, begin = 0, end = keys;
-    if constexpr (Cfg::left != dynamic)
-      begin = max_of(0, place - Cfg::left);
-    if constexpr (Cfg::right != dynamic)
-      end = min_of(keys, place + Cfg::right + 1);
-    end = max_of(end, 0);
-    return {min_of(begin, end), end, 1};
-  }
+  TN_FN VisibleKeys seen() const { return visible_keys<Cfg>(i + offset, keys); }
 
   TN_FN float score(float product, int64_t j) const {
     float s = product * Cfg::scale;
@@ -84,16 +74,6 @@ template <class Cfg> struct PlainAttention {
         s = Cfg::masked_row == MaskedRow::uniform ? score_masked : score_none;
     }
     return s;
-  }
-
-  TN_FN bool is_uniform(float max, Range visible) const {
-    if constexpr (Cfg::masked_row != MaskedRow::uniform)
-      return false;
-    if (visible.begin == visible.end)
-      return true;
-    if constexpr (Cfg::mask == Mask::boolean)
-      return max <= score_masked / 2 && max > score_none;
-    return false;
   }
 
   TN_FN void store(int64_t d, float x) const {
@@ -119,7 +99,7 @@ template <class Cfg> struct PlainAttention {
     int64_t q_step = v[0].stride[3], k_step = v[1].stride[3];
     int64_t v_step = v[2].stride[3];
     float acc[columns] = {}, max = score_none, sum = 0;
-    Range visible = seen();
+    VisibleKeys visible = seen();
     if (keys == 0) {
       for (int64_t d = lane_id(); d < Dv; d += warp_size)
         store(d, 0);
@@ -155,7 +135,7 @@ template <class Cfg> struct PlainAttention {
         }
       }
     }
-    if (is_uniform(max, visible))
+    if (is_uniform_row<Cfg>(max, visible.begin == visible.end))
       return store_mean();
     float scale = 1.0f / sum;
     if (sum == 0)
@@ -176,11 +156,7 @@ template <class Cfg> TN_FN void attention_plain(const tn_args *args) {
   int64_t rows = a.v[0].shape[0] * heads * queries;
   a.keys = a.v[1].shape[1];
   a.group = max_of(1, heads / max_of(1, a.v[1].shape[2]));
-  a.offset = 0;
-  if constexpr (Cfg::align == Align::bottom_right)
-    a.offset = a.keys - queries;
-  if constexpr (Cfg::align == Align::param)
-    a.offset = args->params[0];
+  a.offset = query_offset<Cfg>(args, queries, a.keys);
   int64_t warps = Cfg::threads / warp_size;
   int64_t first = blockIdx.x * warps + warp_id();
   for (int64_t r = first; r < rows; r += gridDim.x * warps) {

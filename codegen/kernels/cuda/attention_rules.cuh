@@ -69,10 +69,6 @@
 namespace tn {
 inline namespace TN_FORM {
 
-
-inline constexpr float score_masked = -3.40282346638528859812e38f;
-TN_FN float score_none() { return float_of(0xff800000u); }
-
 /// 2^x to 2 ulp.
 TN_FN float exp2_fast(float x) {
   float y;
@@ -129,11 +125,7 @@ template <class Cfg> struct Attention {
     keys = int(k.shape[1]);
     int kv_heads = int(k.shape[2]);
     group = kv_heads > 0 && heads > kv_heads ? heads / kv_heads : 1;
-    offset = 0;
-    if constexpr (Cfg::align == Align::bottom_right)
-      offset = keys - queries;
-    if constexpr (Cfg::align == Align::param)
-      offset = int(args->params[0]);
+    offset = int(query_offset<Cfg>(args, queries, keys));
   }
 
   /// Row s of head h of a view that is [B, S, H, D].
@@ -143,13 +135,8 @@ template <class Cfg> struct Attention {
   }
 
   TN_FN Seen seen(int i) const {
-    int64_t place = int64_t(i) + offset, begin = 0, end = keys;
-    if constexpr (Cfg::left != dynamic)
-      begin = max_of(0, place - Cfg::left);
-    if constexpr (Cfg::right != dynamic)
-      end = min_of(keys, place + Cfg::right + 1);
-    end = max_of(end, 0);
-    return {int(min_of(begin, end)), int(end)};
+    VisibleKeys r = visible_keys<Cfg>(int64_t(i) + offset, keys);
+    return {int(r.begin), int(r.end)};
   }
 
   /// The score of key j from its product q . k, but for mask and bounds.
@@ -176,21 +163,14 @@ template <class Cfg> struct Attention {
       return s + m;
     constexpr bool uniform = Cfg::masked_row == MaskedRow::uniform;
     if constexpr (Cfg::mask == Mask::boolean)
-      return m != 0 ? s : uniform ? score_masked : score_none();
+      return m != 0 ? s : uniform ? score_masked : score_none;
     return s;
   }
 
   /// Whether a row with this greatest score is a uniform one.
   TN_FN bool is_uniform(float max, Seen visible) const {
-    if constexpr (Cfg::masked_row != MaskedRow::uniform)
-      return false;
-    if (keys == 0)
-      return false;
-    if (visible.begin == visible.end)
-      return true;
-    if constexpr (Cfg::mask == Mask::boolean)
-      return max <= score_masked / 2 && max > score_none();
-    return false;
+    return keys != 0 &&
+           is_uniform_row<Cfg>(max, visible.begin == visible.end);
   }
 
   /// What the weighted sum of values is multiplied with.
