@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <sstream>
 
 using namespace tenon::test;
@@ -132,4 +134,18 @@ CUfunction Module::function(const char *name) {
   CUfunction found = nullptr;
   Gpu::get().cuModuleGetFunction(&found, handle, name);
   return found;
+}
+
+void KernelTest::SetUp() {
+  Gpu::get().reset();
+  static std::map<std::pair<std::string, bool>, std::unique_ptr<Module>> loaded;
+  std::unique_ptr<Module> &mine = loaded[{file, GetParam()}];
+  if (!mine) {
+    std::string ptx = ptxOf(file, GetParam());
+    if (ptx.empty())
+      GTEST_SKIP() << "no NVRTC";
+    mine = std::make_unique<Module>(ptx);
+  }
+  module = mine.get();
+  ASSERT_EQ(module->error, "");
 }

@@ -11,7 +11,9 @@
 #include "runtime/device/cuda_types.h"
 
 #include <cstring>
+#include <gtest/gtest.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tenon::test {
@@ -85,6 +87,19 @@ struct Module {
 
   CUmodule handle = nullptr;
   std::string error;
+};
+
+/// Tests of the kernels in one file, on the committed PTX and on that of NVRTC:
+/// the parameter says which. Both have the lines of the source.
+class KernelTest : public testing::TestWithParam<bool> {
+protected:
+  explicit KernelTest(std::string file) : file(std::move(file)) {}
+  void SetUp() override;
+
+  Module *module = nullptr;
+
+private:
+  std::string file;
 };
 
 /// An array on the device.

@@ -8,30 +8,14 @@
 #include "test/emulator/Gpu.h"
 
 #include <gtest/gtest.h>
-#include <memory>
 
 using namespace tenon::test;
 
 namespace {
 
-/// Each test runs on the committed PTX and on that of NVRTC; the lines of the
-/// source are in both.
-class Faults : public testing::TestWithParam<bool> {
+class Faults : public KernelTest {
 protected:
-  void SetUp() override {
-    Gpu::get().reset();
-    static std::unique_ptr<Module> modules[2];
-    std::unique_ptr<Module> &mine = modules[GetParam()];
-    if (!mine) {
-      std::string ptx = ptxOf("faults", GetParam());
-      if (ptx.empty())
-        GTEST_SKIP() << "no NVRTC";
-      mine = std::make_unique<Module>(ptx);
-    }
-    module = mine.get();
-    ASSERT_EQ(module->error, "");
-  }
-
+  Faults() : KernelTest("faults") {}
   /// Launches a kernel that must fail with this kind of finding, whose report
   /// names the kernel, an instruction and its line, a thread and a block, and
   /// holds `words`.
@@ -57,7 +41,6 @@ protected:
   }
 
   Array<float> x{std::vector<float>(1024, 1.0f)}, out{1024}, small{8};
-  Module *module = nullptr;
 };
 
 TEST_P(Faults, ReadBeyond) {

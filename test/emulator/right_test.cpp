@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
-#include <memory>
 #include <numeric>
 #include <random>
 
@@ -18,22 +17,9 @@ using namespace tenon::test;
 
 namespace {
 
-/// Each test runs on the committed PTX and on that of NVRTC.
-class Right : public testing::TestWithParam<bool> {
+class Right : public KernelTest {
 protected:
-  void SetUp() override {
-    Gpu::get().reset();
-    static std::unique_ptr<Module> modules[2];
-    std::unique_ptr<Module> &mine = modules[GetParam()];
-    if (!mine) {
-      std::string ptx = ptxOf("right", GetParam());
-      if (ptx.empty())
-        GTEST_SKIP() << "no NVRTC";
-      mine = std::make_unique<Module>(ptx);
-    }
-    module = mine.get();
-    ASSERT_EQ(module->error, "");
-  }
+  Right() : KernelTest("right") {}
   void TearDown() override { EXPECT_STREQ(Gpu::get().lastReport(), ""); }
 
   template <typename... Args>
@@ -44,8 +30,6 @@ protected:
     ASSERT_EQ(launch(function, grid, block, shared, args...), CUDA_SUCCESS)
         << Gpu::get().lastReport();
   }
-
-  Module *module = nullptr;
 };
 
 std::vector<float> randomFloats(size_t count, float low = -4, float high = 4) {
