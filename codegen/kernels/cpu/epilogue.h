@@ -42,34 +42,18 @@
 #ifndef TENON_KERNELS_CPU_EPILOGUE_H
 #define TENON_KERNELS_CPU_EPILOGUE_H
 
+#include "kernels/common/epilogue_operand.h"
 #include "kernels/common/strided.h"
 #include "kernels/cpu/vec_ops.h"
 
 namespace tn {
 inline namespace TN_FORM {
 
-/// The greatest number of epilogue operands.
-inline constexpr int max_epilogue = 8;
-
-/// An operand within the current batch; strides in elements.
-struct EpilogueOperand {
-  const char *data;
-  int64_t row, column;
-};
-
 struct EpilogueArgs {
   EpilogueOperand operand[max_epilogue];
   const int64_t *params;
   /// How many lanes, from the first, lie within the result.
   int64_t lanes;
-};
-
-/// No epilogue.
-struct Identity {
-  template <class V>
-  static TN_FN V apply(V acc, const EpilogueArgs &, int64_t, int64_t) {
-    return acc;
-  }
 };
 
 /// The type of a bool operand where elements have type V.

@@ -33,32 +33,16 @@
 #ifndef TENON_KERNELS_CUDA_EPILOGUE_CUH
 #define TENON_KERNELS_CUDA_EPILOGUE_CUH
 
+#include "kernels/common/epilogue_operand.h"
 #include "kernels/common/strided.h"
 #include "kernels/cuda/common.cuh"
 
 namespace tn {
 inline namespace TN_FORM {
 
-/// The greatest number of epilogue operands.
-inline constexpr int max_epilogue = 8;
-
-/// An operand within the current batch; strides in elements.
-struct EpilogueOperand {
-  const char *data;
-  int64_t row, column;
-};
-
 struct EpilogueArgs {
   EpilogueOperand operand[max_epilogue];
   const int64_t *params;
-};
-
-/// No epilogue.
-struct Identity {
-  template <class V>
-  static TN_FN V apply(V acc, const EpilogueArgs &, int64_t, int64_t) {
-    return acc;
-  }
 };
 
 template <class T>
