@@ -213,8 +213,13 @@ BulkError bulkLoad(std::span<SharedMemory *const> destinations,
   return BulkError::None;
 }
 
-BulkError bulkStore(GlobalMemory &global, uint64_t destination,
-                    SharedMemory &shared, uint32_t address, uint32_t bytes) {
+namespace {
+
+/// Has `apply` bring `bytes` of shared memory to global memory.
+template <typename Apply>
+BulkError toGlobal(GlobalMemory &global, uint64_t destination,
+                   SharedMemory &shared, uint32_t address, uint32_t bytes,
+                   Apply apply) {
   if (BulkError e = checkBulk(destination, address, bytes);
       e != BulkError::None)
     return e;
@@ -225,8 +230,29 @@ BulkError bulkStore(GlobalMemory &global, uint64_t destination,
   uint8_t *to = global.write(destination, bytes);
   if (!to)
     return BulkError::Refused;
-  std::memcpy(to, shared.at(address), bytes);
+  apply(to, shared.at(address));
   return BulkError::None;
+}
+
+} // namespace
+
+BulkError bulkStore(GlobalMemory &global, uint64_t destination,
+                    SharedMemory &shared, uint32_t address, uint32_t bytes) {
+  return toGlobal(
+      global, destination, shared, address, bytes,
+      [&](uint8_t *to, const uint8_t *from) { std::memcpy(to, from, bytes); });
+}
+
+BulkError bulkReduce(GlobalMemory &global, uint64_t destination,
+                     SharedMemory &shared, uint32_t address, uint32_t bytes,
+                     ReduceOp op, ReduceType type) {
+  Combine combine = combinerOf(op, type);
+  if (!combine)
+    return BulkError::ReduceType;
+  return toGlobal(global, destination, shared, address, bytes,
+                  [&](uint8_t *to, const uint8_t *from) {
+                    combine(to, from, bytes / bytesOf(type));
+                  });
 }
 
 BulkError bulkMove(SharedMemory &destination, uint32_t to, SharedMemory &source,
@@ -239,26 +265,6 @@ BulkError bulkMove(SharedMemory &destination, uint32_t to, SharedMemory &source,
       !grant(destination, AccessKind::Write, to, bytes))
     return BulkError::Refused;
   std::memmove(destination.at(to), source.at(from), bytes);
-  return BulkError::None;
-}
-
-BulkError bulkReduce(GlobalMemory &global, uint64_t destination,
-                     SharedMemory &shared, uint32_t address, uint32_t bytes,
-                     ReduceOp op, ReduceType type) {
-  Combine combine = combinerOf(op, type);
-  if (!combine)
-    return BulkError::ReduceType;
-  if (BulkError e = checkBulk(destination, address, bytes);
-      e != BulkError::None)
-    return e;
-  if (bytes == 0)
-    return BulkError::None;
-  if (!grant(shared, AccessKind::Read, address, bytes))
-    return BulkError::Refused;
-  uint8_t *to = global.write(destination, bytes);
-  if (!to)
-    return BulkError::Refused;
-  combine(to, shared.at(address), bytes / bytesOf(type));
   return BulkError::None;
 }
 
