@@ -214,28 +214,12 @@ uint32_t permuteMode(uint32_t a, uint32_t b, uint32_t c) {
 }
 
 template <template <typename> class F> Handler untyped(Type type) {
-  switch (sizeOf(type)) {
-  case 2:
-    return Lift<F<uint16_t>::of>::run;
-  case 4:
-    return Lift<F<uint32_t>::of>::run;
-  case 8:
-    return Lift<F<uint64_t>::of>::run;
-  default:
-    return nullptr;
-  }
+  return liftForWidth<F, uint16_t, uint32_t, uint64_t>(sizeOf(type));
 }
 template <template <typename> class F> Handler typed(Type type) {
-  switch (type) {
-  case Type::S16:
-    return Lift<F<int16_t>::of>::run;
-  case Type::S32:
-    return Lift<F<int32_t>::of>::run;
-  case Type::S64:
-    return Lift<F<int64_t>::of>::run;
-  default:
-    return untyped<F>(type);
-  }
+  return isSigned(type)
+             ? liftForWidth<F, int16_t, int32_t, int64_t>(sizeOf(type))
+             : untyped<F>(type);
 }
 
 // Predicates are masks: their logic is one operation.

@@ -127,58 +127,27 @@ template <typename H, unsigned M> struct Tanh {
 struct Pair {
   uint16_t low, high;
 };
-template <typename H, H (*F)(H)> Pair pair1(Pair a) {
-  return {F(H{a.low}).bits, F(H{a.high}).bits};
-}
-template <typename H, H (*F)(H, H)> Pair pair2(Pair a, Pair b) {
-  return {F(H{a.low}, H{b.low}).bits, F(H{a.high}, H{b.high}).bits};
-}
-template <typename H, H (*F)(H, H, H)> Pair pair3(Pair a, Pair b, Pair c) {
-  return {F(H{a.low}, H{b.low}, H{c.low}).bits,
-          F(H{a.high}, H{b.high}, H{c.high}).bits};
-}
+template <typename T, typename...> using Always = T;
+
+/// F on both halves of its operands.
+template <auto F> struct Paired;
+template <typename H, typename... Halves, H (*F)(Halves...)> struct Paired<F> {
+  static Pair of(Always<Pair, Halves>... operands) {
+    return {F(H{operands.low}...).bits, F(H{operands.high}...).bits};
+  }
+};
 
 template <template <typename, unsigned> class F, unsigned M>
-Handler unary(Type type) {
+Handler halves(Type type) {
   switch (type) {
   case Type::F16:
-    return Lift<F<F16, M>::of>::run;
+    return Lift<&F<F16, M>::of>::run;
   case Type::BF16:
-    return Lift<F<BF16, M>::of>::run;
+    return Lift<&F<BF16, M>::of>::run;
   case Type::F16x2:
-    return Lift<pair1<F16, F<F16, M>::of>>::run;
+    return Lift<&Paired<&F<F16, M>::of>::of>::run;
   case Type::BF16x2:
-    return Lift<pair1<BF16, F<BF16, M>::of>>::run;
-  default:
-    return nullptr;
-  }
-}
-template <template <typename, unsigned> class F, unsigned M>
-Handler binary(Type type) {
-  switch (type) {
-  case Type::F16:
-    return Lift<static_cast<F16 (*)(F16, F16)>(F<F16, M>::of)>::run;
-  case Type::BF16:
-    return Lift<static_cast<BF16 (*)(BF16, BF16)>(F<BF16, M>::of)>::run;
-  case Type::F16x2:
-    return Lift<pair2<F16, F<F16, M>::of>>::run;
-  case Type::BF16x2:
-    return Lift<pair2<BF16, F<BF16, M>::of>>::run;
-  default:
-    return nullptr;
-  }
-}
-template <template <typename, unsigned> class F, unsigned M>
-Handler ternary(Type type) {
-  switch (type) {
-  case Type::F16:
-    return Lift<F<F16, M>::of>::run;
-  case Type::BF16:
-    return Lift<F<BF16, M>::of>::run;
-  case Type::F16x2:
-    return Lift<pair3<F16, F<F16, M>::of>>::run;
-  case Type::BF16x2:
-    return Lift<pair3<BF16, F<BF16, M>::of>>::run;
+    return Lift<&Paired<&F<BF16, M>::of>::of>::run;
   default:
     return nullptr;
   }
@@ -192,10 +161,10 @@ Handler buildArithmetic(Decoder &d) {
   if (!type)
     return nullptr;
   d.op.kind = OpClass::Half;
-  Handler handler = ftz   ? (sat ? binary < F, HalfFtz | HalfSat > (*type)
-                                 : binary<F, HalfFtz>(*type))
-                    : sat ? binary<F, HalfSat>(*type)
-                          : binary<F, 0>(*type);
+  Handler handler = ftz   ? (sat ? halves<F, (HalfFtz | HalfSat)>(*type)
+                                 : halves<F, HalfFtz>(*type))
+                    : sat ? halves<F, HalfSat>(*type)
+                          : halves<F, 0>(*type);
   return d.form(handler, *type, {*type, *type});
 }
 
@@ -207,12 +176,12 @@ Handler buildFma(Decoder &d) {
   if (!type)
     return nullptr;
   d.op.kind = OpClass::Half;
-  Handler handler = relu  ? (ftz ? ternary < Fma, HalfFtz | HalfRelu > (*type)
-                                 : ternary<Fma, HalfRelu>(*type))
-                    : sat ? (ftz ? ternary < Fma, HalfFtz | HalfSat > (*type)
-                                 : ternary<Fma, HalfSat>(*type))
-                    : ftz ? ternary<Fma, HalfFtz>(*type)
-                          : ternary<Fma, 0>(*type);
+  Handler handler = relu  ? (ftz ? halves<Fma, (HalfFtz | HalfRelu)>(*type)
+                                 : halves<Fma, HalfRelu>(*type))
+                    : sat ? (ftz ? halves<Fma, (HalfFtz | HalfSat)>(*type)
+                                 : halves<Fma, HalfSat>(*type))
+                    : ftz ? halves<Fma, HalfFtz>(*type)
+                          : halves<Fma, 0>(*type);
   return d.form(handler, *type, {*type, *type, *type});
 }
 
@@ -226,11 +195,11 @@ Handler buildExtreme(Decoder &d) {
     return nullptr;
   d.op.kind = OpClass::Half;
   Handler handler =
-      sign  ? (nan                             ? binary < F,
-              HalfXorSign | HalfNaN > (*type) : binary<F, HalfXorSign>(*type))
-      : nan ? (ftz                         ? binary < F,
-               HalfNaN | HalfFtz > (*type) : binary<F, HalfNaN>(*type))
-            : (ftz ? binary<F, HalfFtz>(*type) : binary<F, 0>(*type));
+      sign  ? (nan ? halves<F, (HalfXorSign | HalfNaN)>(*type)
+                   : halves<F, HalfXorSign>(*type))
+      : nan ? (ftz ? halves<F, (HalfNaN | HalfFtz)>(*type)
+                   : halves<F, HalfNaN>(*type))
+            : (ftz ? halves<F, HalfFtz>(*type) : halves<F, 0>(*type));
   if (sign && ftz)
     return nullptr;
   return d.form(handler, *type, {*type, *type});
@@ -246,7 +215,7 @@ Handler buildUnary(Decoder &d) {
   if (!type || approx != needsApprox)
     return nullptr;
   d.op.kind = OpClass::Half;
-  return d.form(ftz ? unary<F, HalfFtz>(*type) : unary<F, 0>(*type), *type,
+  return d.form(ftz ? halves<F, HalfFtz>(*type) : halves<F, 0>(*type), *type,
                 {*type});
 }
 

@@ -127,51 +127,30 @@ uint32_t halves(uint32_t a, uint32_t b) {
                                           << 16;
 }
 
-template <template <typename> class F> Handler integers(Type type) {
-  switch (type) {
-  case Type::U16:
-    return Lift<F<uint16_t>::of>::run;
-  case Type::S16:
-    return Lift<F<int16_t>::of>::run;
-  case Type::U32:
-    return Lift<F<uint32_t>::of>::run;
-  case Type::S32:
-    return Lift<F<int32_t>::of>::run;
-  case Type::U64:
-    return Lift<F<uint64_t>::of>::run;
-  case Type::S64:
-    return Lift<F<int64_t>::of>::run;
-  default:
-    return nullptr;
-  }
+bool isNatural(Type type) {
+  return type == Type::U16 || type == Type::U32 || type == Type::U64;
+}
+bool isInteger(Type type) {
+  return type == Type::S16 || type == Type::S32 || type == Type::S64;
 }
 
 template <template <typename> class F> Handler signedIntegers(Type type) {
-  switch (type) {
-  case Type::S16:
-    return Lift<F<int16_t>::of>::run;
-  case Type::S32:
-    return Lift<F<int32_t>::of>::run;
-  case Type::S64:
-    return Lift<F<int64_t>::of>::run;
-  default:
-    return nullptr;
-  }
+  return isInteger(type)
+             ? liftForWidth<F, int16_t, int32_t, int64_t>(sizeOf(type))
+             : nullptr;
+}
+template <template <typename> class F> Handler integers(Type type) {
+  return isNatural(type)
+             ? liftForWidth<F, uint16_t, uint32_t, uint64_t>(sizeOf(type))
+             : signedIntegers<F>(type);
 }
 
+/// Of an F whose results are twice as wide.
 template <template <typename> class F> Handler widening(Type type) {
-  switch (type) {
-  case Type::U16:
-    return Lift<F<uint16_t>::of>::run;
-  case Type::S16:
-    return Lift<F<int16_t>::of>::run;
-  case Type::U32:
-    return Lift<F<uint32_t>::of>::run;
-  case Type::S32:
-    return Lift<F<int32_t>::of>::run;
-  default:
-    return nullptr;
-  }
+  if (isInteger(type))
+    return liftForWidth<F, int16_t, int32_t>(sizeOf(type));
+  return isNatural(type) ? liftForWidth<F, uint16_t, uint32_t>(sizeOf(type))
+                         : nullptr;
 }
 
 Type wider(Type type) {

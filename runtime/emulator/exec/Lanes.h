@@ -94,6 +94,25 @@ struct Lift<F> {
   }
 };
 
+/// The handler of F<T>, T being the one of the given types that has a width of
+/// 2, 4 or (where given) 8 bytes; null for other widths.
+template <template <typename> class F, typename T16, typename T32,
+          typename... T64>
+Handler liftForWidth(unsigned bytes) {
+  switch (bytes) {
+  case sizeof(T16):
+    return Lift<F<T16>::of>::run;
+  case sizeof(T32):
+    return Lift<F<T32>::of>::run;
+  case 8:
+    if constexpr (sizeof...(T64) == 1)
+      return Lift<F<T64...>::of>::run;
+    return nullptr;
+  default:
+    return nullptr;
+  }
+}
+
 } // namespace tenon::emu
 
 #endif // TENON_RUNTIME_EMULATOR_EXEC_LANES_H
