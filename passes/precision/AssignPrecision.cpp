@@ -18,9 +18,10 @@
 /// cast that is the only use of a result, are a kernel's business
 /// (codegen/select): it reads and writes T. Ops that only move elements move T.
 ///
-/// Not matched: inputs and outputs of the model, which keep their types;
-/// scalars; ops outside the list; and values that follow from integers and
-/// constants alone: positions, angles and masks have too many values for T.
+/// Not matched: inputs and outputs of the model, which keep their types: what
+/// is an output, perhaps moved, is stored in f32 as it was computed; scalars;
+/// ops outside the list; and values that follow from integers and constants
+/// alone: positions, angles and masks have too many values for T.
 
 #include "ir/Builder.h"
 #include "passes/Pass.h"
@@ -154,10 +155,29 @@ private:
     return known;
   }
 
+  /// Whether \p use makes its value an output of the model.
+  static bool isOutput(const Use &use) {
+    return use.op->kind() == OpKind::Return;
+  }
+
+  /// Whether \p value is only an output of the model, perhaps moved.
+  static bool goesOut(const Value *value) {
+    while (value->uses().size() == 1) {
+      const Op &op = *value->uses()[0].op;
+      if (op.kind() == OpKind::Return)
+        return true;
+      if (!isMove(op.kind()) || op.numResults() != 1)
+        return false;
+      value = op.result();
+    }
+    return false;
+  }
+
   /// Has the uses of \p value, which is f32, see it rounded to half.
   void round(Value *value, Builder builder) {
     llvm::SmallVector<Use, 4> uses(value->uses());
-    if (uses.empty())
+    llvm::erase_if(uses, isOutput);
+    if (uses.empty() || goesOut(value))
       return;
     ++edits;
     Value *single =
@@ -207,6 +227,10 @@ private:
     for (auto [i, result] : llvm::enumerate(op.results())) {
       if (!isSingle(result) || !isSingle(yield->operand(i)))
         continue;
+      if (goesOut(result) || llvm::any_of(result->uses(), isOutput)) {
+        round(result, Builder::after(&op));
+        continue;
+      }
       yield->setOperand(
           i, castTo(Builder::before(yield), yield->operand(i), half));
       widenUses(result, Builder::after(&op));

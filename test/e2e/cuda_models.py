@@ -72,7 +72,7 @@ def main():
     parser.add_argument("tenon")
     parser.add_argument("--precision", default="f32,f16,bf16")
     parser.add_argument("folders", nargs="*", type=Path)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     tenon = str(Path(options.tenon).resolve())
     if not (Path(tenon).parent / "libtenon_emulator.so").exists():
         print("skipped: no emulator in this build")

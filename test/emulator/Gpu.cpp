@@ -7,9 +7,12 @@
 
 #include "test/emulator/Gpu.h"
 
+#include "test/openNvrtc.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -37,9 +40,9 @@ std::string readFile(const std::string &path) {
 
 void *nvrtc() {
   static void *library = [] {
-    for (const char *name : {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
-                             "/usr/local/cuda/lib64/libnvrtc.so"})
-      if (void *found = dlopen(name, RTLD_NOW))
+    for (const char *name :
+         {TN_NVRTC, "libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"})
+      if (void *found = openNvrtc(name))
         return found;
     return static_cast<void *>(nullptr);
   }();
@@ -58,11 +61,18 @@ std::string compile(const std::string &source, const std::string &arch) {
       symbol(library, "nvrtcGetPTXSize"));
   auto text = reinterpret_cast<int (*)(Program, char *)>(
       symbol(library, "nvrtcGetPTX"));
+  // Its own headers lie beside it: in the toolkit's or the packages' folder.
+  Dl_info where = {};
+  dladdr(reinterpret_cast<void *>(create), &where);
+  std::string include =
+      "-I" +
+      (std::filesystem::canonical(where.dli_fname).parent_path() / "../include")
+          .string();
   Program program;
   create(&program, source.c_str(), "kernels.cu", 0, nullptr, nullptr);
   std::string target = "--gpu-architecture=" + arch;
   const char *options[] = {target.c_str(), "-std=c++17", "-lineinfo",
-                           "-I/usr/local/cuda/include"};
+                           include.c_str()};
   if (build(program, 4, options) != 0) {
     std::fprintf(stderr, "NVRTC does not compile the kernels\n");
     std::exit(1);

@@ -7,6 +7,8 @@
 
 #include "device.h"
 
+#include "test/openNvrtc.h"
+
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -62,11 +64,11 @@ private:
     Nvrtc n = {};
     const char *given = getenv("TENON_NVRTC");
     for (std::string name :
-         {std::string(given ? given : ""), std::string("libnvrtc.so.13"),
-          std::string("libnvrtc.so.12"), std::string("libnvrtc.so"),
-          std::string("/usr/local/cuda/lib64/libnvrtc.so")})
+         {std::string(given ? given : ""), std::string(TN_NVRTC),
+          std::string("libnvrtc.so.13"), std::string("libnvrtc.so.12"),
+          std::string("libnvrtc.so")})
       if (!n.library && !name.empty())
-        n.library = dlopen(name.c_str(), RTLD_NOW);
+        n.library = tenon::test::openNvrtc(name);
     if (n.library && !(n.find(n.create, "nvrtcCreateProgram") &&
                        n.find(n.compileProgram, "nvrtcCompileProgram") &&
                        n.find(n.destroy, "nvrtcDestroyProgram") &&
