@@ -76,7 +76,9 @@ private:
                 open("launches", head.launches, plan.launchTable) &&
                 open("segments", head.segments, plan.segmentTable) &&
                 open("weights", head.weights, plan.weightTable) &&
-                open("states", head.states, plan.stateTable);
+                open("states", head.states, plan.stateTable) &&
+                open("variants", head.variants, plan.variantTable) &&
+                open("tensor maps", head.tensorMaps, plan.mapTable);
     return good ? Status() : TN_ERROR("damaged plan: %s", why.c_str());
   }
 
@@ -335,7 +337,8 @@ private:
         !isString(launch.location) || !isExprOrNone(launch.flops) ||
         !isExprOrNone(launch.bytes) ||
         !isRun(launch.views, launch.numViews, plan.viewTable.size()) ||
-        !checkScratch(launch, segment) || !checkGrid(launch, segment))
+        !checkScratch(launch, segment) || !checkGrid(launch, segment) ||
+        !checkVariants(launch, segment))
       return false;
     for (uint32_t view : plan.run(launch.views, launch.numViews))
       if (!viewKnown(plan.viewTable[view], segment))
@@ -357,13 +360,34 @@ private:
     return launch.unit < plan.head->numUnits;
   }
 
-  bool checkGrid(const Launch &launch, uint32_t segment) const {
+  /// Of a launch or a variant.
+  template <class Record>
+  bool checkGrid(const Record &launch, uint32_t segment) const {
     if (launch.threads == 0)
       return true;
     for (ExprId id : launch.grid)
       if (!known(id, segment))
         return false;
     return known(launch.sharedBytes, segment) && launch.threads <= 1024;
+  }
+
+  bool checkVariants(const Launch &launch, uint32_t segment) const {
+    if (!inRange(launch.firstVariant, launch.numVariants,
+                 plan.variantTable.size()))
+      return false;
+    for (const Variant &variant : plan.variantsOf(launch)) {
+      if (variant.unit >= plan.head->numUnits || !isString(variant.kernel) ||
+          !known(variant.when, segment) || variant.threads == 0 ||
+          !checkGrid(variant, segment) || variant.numMaps > maxTensorMaps ||
+          !inRange(variant.firstMap, variant.numMaps, plan.mapTable.size()))
+        return false;
+      for (const TensorMap &map : plan.mapsOf(variant))
+        if (map.view >= launch.numViews ||
+            plan.viewTable[plan.run(launch.views, launch.numViews)[map.view]]
+                    .rank < 2)
+          return false;
+    }
+    return true;
   }
 
   bool checkScratch(const Launch &launch, uint32_t segment) const {

@@ -43,6 +43,12 @@ public:
   std::span<const Segment> segments() const { return segmentTable; }
   std::span<const Weight> weights() const { return weightTable; }
   std::span<const State> states() const { return stateTable; }
+  std::span<const Variant> variantsOf(const Launch &launch) const {
+    return variantTable.subspan(launch.firstVariant, launch.numVariants);
+  }
+  std::span<const TensorMap> mapsOf(const Variant &variant) const {
+    return mapTable.subspan(variant.firstMap, variant.numMaps);
+  }
 
   /// Where the symbols that the inputs define get their values (Sources.h).
   std::span<const SymbolSource> symbolSources() const { return sources; }
@@ -85,6 +91,8 @@ private:
   std::span<const Weight> weightTable;
   std::vector<SymbolSource> sources;
   std::span<const State> stateTable;
+  std::span<const Variant> variantTable;
+  std::span<const TensorMap> mapTable;
 };
 
 /// `a op b`, for an op with two operands; false when the result does not exist

@@ -104,6 +104,8 @@ std::vector<uint8_t> PlanBuilder::finish() const {
   store(head.segments, segments);
   store(head.weights, weights);
   store(head.states, states);
+  store(head.variants, variants);
+  store(head.tensorMaps, tensorMaps);
   head.totalBytes = out.size();
   std::memcpy(out.data(), &head, sizeof(head));
   sealPlan(out);

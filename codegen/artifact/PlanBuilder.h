@@ -48,6 +48,8 @@ public:
   std::vector<rt::Segment> segments;
   std::vector<rt::Weight> weights;
   std::vector<rt::State> states;
+  std::vector<rt::Variant> variants;
+  std::vector<rt::TensorMap> tensorMaps;
   /// Sizes, checksum of the weights, formulas. Tables, magic, sizes and the
   /// plan's own checksum are filled in by finish().
   rt::PlanHeader header = {};

@@ -235,6 +235,29 @@ private:
     }
   }
 
+  template <class Record>
+  void writeGeometry(const kernel::Geometry &geometry, Record &out) {
+    for (unsigned d = 0; d < 3; ++d)
+      out.grid[d] = expr(geometry.grid[d]);
+    out.sharedBytes = expr(geometry.sharedBytes);
+    out.threads = geometry.threads;
+  }
+
+  void writeVariant(const kernel::Variant &variant) {
+    rt::Variant out = {};
+    out.unit = variant.unit;
+    out.kernel = builder.string(program.units[variant.unit].kernel);
+    out.when = expr(variant.when);
+    out.arch = variant.arch;
+    writeGeometry(variant.geometry, out);
+    out.firstMap = builder.tensorMaps.size();
+    out.numMaps = variant.maps.size();
+    for (const kernel::TensorMap &map : variant.maps)
+      builder.tensorMaps.push_back(
+          {map.view, map.transposed, map.shared, 0, {map.box[0], map.box[1]}});
+    builder.variants.push_back(out);
+  }
+
   void writeLaunch(const kernel::Launch &launch) {
     rt::Launch out = {};
     out.unit = launch.unit;
@@ -274,12 +297,12 @@ private:
     for (rt::ExprId &size : out.grid)
       size = rt::none;
     out.sharedBytes = rt::none;
-    if (launch.geometry) {
-      for (unsigned d = 0; d < 3; ++d)
-        out.grid[d] = expr(launch.geometry->grid[d]);
-      out.sharedBytes = expr(launch.geometry->sharedBytes);
-      out.threads = launch.geometry->threads;
-    }
+    if (launch.geometry)
+      writeGeometry(*launch.geometry, out);
+    out.firstVariant = builder.variants.size();
+    out.numVariants = launch.variants.size();
+    for (const kernel::Variant &variant : launch.variants)
+      writeVariant(variant);
     out.flops = costExpr(launch.flops);
     out.bytes = costExpr(launch.bytes);
     builder.launches.push_back(out);

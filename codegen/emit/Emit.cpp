@@ -23,11 +23,11 @@ namespace {
 
 enum class FunctorKind { None, Loop, Epilogue };
 /// Units that share templates share a translation unit.
-enum class Group { Contraction, Attention, Other };
+enum class Group { Contraction, Attention, Other, Bulk };
 constexpr llvm::StringLiteral groupNames[] = {"contraction", "attention",
-                                              "other"};
+                                              "other", "bulk"};
 /// So many units are one source at most: a big model compiles in parallel.
-constexpr size_t maxUnits[] = {16, 8, 48};
+constexpr size_t maxUnits[] = {16, 8, 48, 8};
 
 struct KernelInfo {
   llvm::StringLiteral name, target, header, entry;
@@ -151,8 +151,9 @@ void writeUnit(llvm::raw_ostream &os, unsigned number, const Unit &unit,
   }
   os << "} // namespace\n\n";
   if (!form) {
-    os << "TN_UNIT(" << number << ", " << info.entry << "<Cfg" << number
-       << functor << ">)\n\n";
+    bool maps = info.group == Group::Bulk;
+    os << (maps ? "TN_UNIT_MAPS(" : "TN_UNIT(") << number << ", " << info.entry
+       << "<Cfg" << number << functor << ">)\n\n";
     return;
   }
   os << "extern \"C\" void " << entryName(number, *form)
@@ -259,9 +260,12 @@ std::vector<Unit> shareUnits(llvm::ArrayRef<kernel::Program *> programs) {
         shared.push_back(unit);
       number.push_back(entry->second);
     }
-    for (kernel::Launch &launch : program->launches)
+    for (kernel::Launch &launch : program->launches) {
       if (launch.unit != kernel::none)
         launch.unit = number[launch.unit];
+      for (kernel::Variant &variant : launch.variants)
+        variant.unit = number[variant.unit];
+    }
   }
   for (kernel::Program *program : programs)
     program->units = shared;

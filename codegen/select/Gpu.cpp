@@ -9,14 +9,29 @@
 
 namespace tenon::codegen {
 
+std::vector<const GpuArch *> Lowering::gpuArchs() const {
+  return options.archs.empty() ? llvm::cantFail(parseGpuArchs(""))
+                               : options.archs;
+}
+
 unsigned Lowering::lowestArch() const {
-  std::vector<const GpuArch *> archs = options.archs;
-  if (archs.empty())
-    archs = llvm::cantFail(parseGpuArchs(""));
   unsigned lowest = ~0u;
-  for (const GpuArch *arch : archs)
+  for (const GpuArch *arch : gpuArchs())
     lowest = std::min(lowest, arch->number);
   return lowest;
+}
+
+unsigned Lowering::leastMultiprocessors() const {
+  unsigned least = ~0u;
+  for (const GpuArch *arch : gpuArchs())
+    least = std::min(least, arch->multiprocessors);
+  return least;
+}
+
+bool Lowering::hasHopper() const {
+  return llvm::any_of(gpuArchs(), [](const GpuArch *arch) {
+    return arch->number == 90 && arch->exact;
+  });
 }
 
 namespace {
@@ -83,10 +98,15 @@ void Lowering::placeOnGrid(LaunchSpec &spec) const {
   for (const std::vector<View> *views : {&spec.operands, &spec.results})
     for (const View &view : *views)
       rank = std::max<size_t>(rank, view.rank());
-  spec.config.rank("num_views", spec.operands.size() + spec.results.size())
-      .rank("num_params", spec.params.size())
-      .rank("view_rank", rank)
-      .rank("threads", spec.geometry->threads);
+  auto complete = [&](Config &config, unsigned threads) {
+    config.rank("num_views", spec.operands.size() + spec.results.size())
+        .rank("num_params", spec.params.size())
+        .rank("view_rank", rank)
+        .rank("threads", threads);
+  };
+  complete(spec.config, spec.geometry->threads);
+  for (VariantSpec &variant : spec.variants)
+    complete(variant.config, variant.geometry.threads);
 }
 
 } // namespace tenon::codegen

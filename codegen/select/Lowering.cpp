@@ -479,6 +479,12 @@ void Lowering::launch(const ir::Op &op, LaunchSpec spec) {
     placeOnGrid(spec);
   kernel::Launch launch;
   launch.geometry = spec.geometry;
+  for (VariantSpec &variant : spec.variants)
+    launch.variants.push_back(
+        {addUnit({variant.kernel.str(), std::move(variant.config.members),
+                  spec.functors}),
+         variant.geometry, variant.when, variant.arch,
+         std::move(variant.maps)});
   launch.unit = addUnit({spec.kernel.str(), std::move(spec.config.members),
                          std::move(spec.functors)});
   launch.numResults = spec.results.size();

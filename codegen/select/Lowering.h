@@ -69,6 +69,16 @@ enum class Grain {
   Block,  ///< of 256 threads
 };
 
+/// Another way to do a launch (kernel::Variant).
+struct VariantSpec {
+  llvm::StringRef kernel;
+  Config config;
+  kernel::Geometry geometry = {};
+  Dim when = 1;
+  unsigned arch = 0;
+  llvm::SmallVector<kernel::TensorMap, 2> maps = {};
+};
+
 /// What a selector says about one launch.
 struct LaunchSpec {
   llvm::StringRef kernel;
@@ -86,6 +96,7 @@ struct LaunchSpec {
   std::optional<Dim> items = {};
   Grain grain = Grain::Thread;
   std::optional<kernel::Geometry> geometry = {};
+  std::vector<VariantSpec> variants = {};
 };
 
 /// Which strides a kernel can write or read.
@@ -107,6 +118,10 @@ public:
   bool usesTf32() const { return options.tf32; }
   /// The number of the least GPU architecture that units are compiled for.
   unsigned lowestArch() const;
+  /// The least number of multiprocessors of those architectures.
+  unsigned leastMultiprocessors() const;
+  /// Whether units are compiled for sm_90a.
+  bool hasHopper() const;
 
   //===--- Operands
   //--------------------------------------------------------===//
@@ -166,6 +181,7 @@ public:
   const ir::Func &func;
 
 private:
+  std::vector<const GpuArch *> gpuArchs() const;
   void placeOnGrid(LaunchSpec &spec) const;
   /// Where a value would best be written: operand `number` of a concatenation,
   /// or (`concat` null) output `number`.

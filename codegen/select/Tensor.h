@@ -21,6 +21,10 @@ std::optional<LaunchSpec> tensorProduct(const Lowering &lowering, const View &a,
                                         const View &b, const View &c,
                                         const Epilogue &epilogue);
 
+/// The greatest power of two up to 16 that divides the address of every row of
+/// \p view, dimension \p inner being along rows.
+int64_t alignmentOf(const View &view, unsigned inner);
+
 /// The same for flash attention (kernels/cuda/attention.cuh): completes \p
 /// spec, which has the operands, the result, and the Cfg that all attention
 /// kernels share. False when it must be the plain form.

@@ -14,10 +14,12 @@ namespace tenon::codegen {
 namespace {
 
 const GpuArch archs[] = {
-    {"sm_75", 75, false},   {"sm_80", 80, false},   {"sm_86", 86, false},
-    {"sm_87", 87, false},   {"sm_89", 89, false},   {"sm_90", 90, false},
-    {"sm_90a", 90, true},   {"sm_100", 100, false}, {"sm_103", 103, false},
-    {"sm_120", 120, false}, {"sm_121", 121, false},
+    {"sm_75", 75, false, 68},    {"sm_80", 80, false, 108},
+    {"sm_86", 86, false, 84},    {"sm_87", 87, false, 16},
+    {"sm_89", 89, false, 128},   {"sm_90", 90, false, 132},
+    {"sm_90a", 90, true, 132},   {"sm_100", 100, false, 148},
+    {"sm_103", 103, false, 148}, {"sm_120", 120, false, 170},
+    {"sm_121", 121, false, 48},
 };
 
 /// sm_80's code runs on all of the 8.x line and its PTX on everything later;

@@ -48,6 +48,8 @@ struct GpuArch {
   unsigned number;          ///< 90
   /// Whether its code runs on this very architecture alone ("a" variants).
   bool exact;
+  /// Streaming multiprocessors of its largest common product.
+  unsigned multiprocessors;
 };
 
 /// Architectures for `--arch=`, a list such as "sm_80,sm_90a"; empty: a

@@ -113,6 +113,8 @@ private:
   void node(Cursor &c, Functor &functor);
   void launch(Cursor &c, LaunchKind kind);
   void launchTail(Cursor &c, Launch &launch);
+  Geometry geometry(Cursor &c);
+  Variant variant(Cursor &c);
   std::vector<View> views(Cursor &c);
   View view(Cursor &c);
   ir::Location location(Cursor &c);
@@ -367,6 +369,43 @@ std::vector<View> Parser::views(Cursor &c) {
   return list;
 }
 
+Geometry Parser::geometry(Cursor &c) {
+  Geometry geometry;
+  c.expect("grid");
+  for (auto [to, from] : llvm::zip(geometry.grid, c.dims()))
+    to = from;
+  c.expect("threads");
+  geometry.threads = c.integer();
+  if (c.eat("shared")) {
+    geometry.sharedBytes = c.dim({" bytes"});
+    c.expect("bytes");
+  }
+  return geometry;
+}
+
+Variant Parser::variant(Cursor &c) {
+  Variant v;
+  c.word();
+  c.expect("#");
+  v.unit = c.integer();
+  c.expect("when");
+  v.when = c.dim({" arch "});
+  c.expect("arch");
+  v.arch = c.integer();
+  v.geometry = geometry(c);
+  while (!c.failed() && c.eat("map ")) {
+    TensorMap &map = v.maps.emplace_back();
+    map.view = c.integer();
+    map.transposed = c.eat("transposed");
+    map.shared = c.eat("shared");
+    c.expect("box");
+    map.box[0] = c.integer();
+    c.expect("x");
+    map.box[1] = c.integer();
+  }
+  return v;
+}
+
 void Parser::launchTail(Cursor &c, Launch &l) {
   if (c.eat("params")) {
     Dims params = c.dims();
@@ -387,17 +426,10 @@ void Parser::launchTail(Cursor &c, Launch &l) {
     if (c.eat("in %b"))
       l.scratchBuffer = c.integer();
   }
-  if (c.eat("grid")) {
-    Geometry &geometry = l.geometry.emplace();
-    for (auto [to, from] : llvm::zip(geometry.grid, c.dims()))
-      to = from;
-    c.expect("threads");
-    geometry.threads = c.integer();
-    if (c.eat("shared")) {
-      geometry.sharedBytes = c.dim({" bytes"});
-      c.expect("bytes");
-    }
-  }
+  if (c.rest.starts_with("grid"))
+    l.geometry = geometry(c);
+  while (!c.failed() && c.eat("or "))
+    l.variants.push_back(variant(c));
   if (c.eat("flops"))
     l.flops = c.dim({" moves ", " loc("});
   if (c.eat("moves"))

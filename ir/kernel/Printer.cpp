@@ -40,6 +40,8 @@ private:
   void buffer(unsigned i);
   void view(const View &view);
   void views(llvm::ArrayRef<View> range);
+  void geometry(const Geometry &geometry);
+  void variant(const Variant &variant);
   void launch(const Launch &launch);
   void header();
 
@@ -193,6 +195,24 @@ void Printer::views(llvm::ArrayRef<View> range) {
   os << ')';
 }
 
+void Printer::geometry(const Geometry &geometry) {
+  os << " grid ";
+  list(llvm::ArrayRef(geometry.grid));
+  os << " threads " << geometry.threads;
+  if (!geometry.sharedBytes.isConstant(0))
+    os << " shared " << geometry.sharedBytes << " bytes";
+}
+
+void Printer::variant(const Variant &v) {
+  os << " or " << p.units[v.unit].kernel << " #" << v.unit << " when " << v.when
+     << " arch " << v.arch;
+  geometry(v.geometry);
+  for (const TensorMap &m : v.maps)
+    os << " map " << m.view << (m.transposed ? " transposed" : "")
+       << (m.shared ? " shared" : "") << " box " << m.box[0] << " x "
+       << m.box[1];
+}
+
 void Printer::launch(const Launch &l) {
   os << "  ";
   if (l.kind == LaunchKind::Kernel)
@@ -220,13 +240,10 @@ void Printer::launch(const Launch &l) {
     if (l.scratchBuffer != none)
       os << " in %b" << l.scratchBuffer;
   }
-  if (l.geometry) {
-    os << " grid ";
-    list(llvm::ArrayRef(l.geometry->grid));
-    os << " threads " << l.geometry->threads;
-    if (!l.geometry->sharedBytes.isConstant(0))
-      os << " shared " << l.geometry->sharedBytes << " bytes";
-  }
+  if (l.geometry)
+    geometry(*l.geometry);
+  for (const Variant &v : l.variants)
+    variant(v);
   if (!l.flops.isConstant(0))
     os << " flops " << l.flops;
   if (!l.bytes.isConstant(0))

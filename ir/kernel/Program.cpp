@@ -76,9 +76,15 @@ void forEachDim(const Program &program, llvm::function_ref<void(Dim)> visit) {
     llvm::for_each(launch.params, visit);
     if (launch.scratchBytes)
       visit(*launch.scratchBytes);
-    if (launch.geometry) {
-      llvm::for_each(launch.geometry->grid, visit);
-      visit(launch.geometry->sharedBytes);
+    auto visitGeometry = [&](const Geometry &geometry) {
+      llvm::for_each(geometry.grid, visit);
+      visit(geometry.sharedBytes);
+    };
+    if (launch.geometry)
+      visitGeometry(*launch.geometry);
+    for (const Variant &variant : launch.variants) {
+      visit(variant.when);
+      visitGeometry(variant.geometry);
     }
     visit(launch.flops);
     visit(launch.bytes);
@@ -167,6 +173,13 @@ llvm::Error verifyLaunch(const Program &p, const Launch &launch) {
   }
   if (launch.kind == LaunchKind::Kernel && launch.unit >= p.units.size())
     return userError("unit {0} does not exist", launch.unit);
+  for (const Variant &variant : launch.variants) {
+    if (variant.unit >= p.units.size())
+      return userError("unit {0} does not exist", variant.unit);
+    for (const TensorMap &map : variant.maps)
+      if (map.view >= launch.views.size() || launch.views[map.view].rank() < 2)
+        return userError("view {0} is no matrix", map.view);
+  }
   if (launch.kind != LaunchKind::Kernel && launch.views.size() != 1)
     return userError("expected one view, found {0}", launch.views.size());
   return llvm::Error::success();

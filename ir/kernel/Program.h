@@ -78,12 +78,12 @@ enum class WeightLayout : uint8_t {
   /// panels of 16 columns, each k rows of 16 contiguous elements, the last
   /// panel filled up with zeros.
   Panels16,
-  /// The same of 4-bit codes: a panel has a row of 16 bytes for each two rows of
-  /// B, the element of the even one in the low half of its byte.
+  /// The same of 4-bit codes: a panel has a row of 16 bytes for each two rows
+  /// of B, the element of the even one in the low half of its byte.
   Panels16U4,
 };
 llvm::StringRef layoutName(WeightLayout layout); ///< "row-major", "panels16",
-                                              ///< "panels16-u4"
+                                                 ///< "panels16-u4"
 
 struct Weight {
   ir::ConstantRef value;
@@ -152,8 +152,8 @@ struct Unit {
 enum class LaunchKind : uint8_t {
   Kernel,      ///< call `unit`
   WriteDims,   ///< store params as i64 to views[0], which is contiguous
-  BindSymbols, ///< read the integers of views[0] (contiguous); element i becomes
-               ///< the value of `symbols[i]`; ends the segment
+  BindSymbols, ///< read the integers of views[0] (contiguous); element i
+               ///< becomes the value of `symbols[i]`; ends the segment
 };
 
 /// How a GPU runs a launch: the blocks of the grid, the threads of a block, and
@@ -162,6 +162,29 @@ struct Geometry {
   Dim grid[3] = {1, 1, 1};
   unsigned threads = 0;
   Dim sharedBytes;
+};
+
+/// How bulk copies of a GPU see a view: batches of matrices, its last two
+/// dimensions, of which they move boxes.
+struct TensorMap {
+  unsigned view = 0; ///< its number in the launch
+  /// The last dimension but one is the contiguous one.
+  bool transposed = false;
+  bool shared = false; ///< one matrix for all batches
+  /// Elements of a box along the contiguous dimension, and along the other.
+  unsigned box[2] = {0, 0};
+};
+
+/// Another way to do a launch on a GPU: another unit, on the same operands.
+struct Variant {
+  unsigned unit = none;
+  Geometry geometry;
+  /// It is taken where this is not 0, and (if `arch` is not 0) the unit's code
+  /// is that for this very architecture (90: sm_90a).
+  Dim when = 1;
+  unsigned arch = 0;
+  /// Arguments of the unit's entry point after the launch's own.
+  llvm::SmallVector<TensorMap, 2> maps;
 };
 
 struct Launch {
@@ -176,6 +199,8 @@ struct Launch {
   std::optional<Dim> scratchBytes;
   unsigned scratchBuffer = none;
   std::optional<Geometry> geometry; ///< on GPUs
+  /// The first that can be taken replaces `unit` and `geometry`.
+  std::vector<Variant> variants;
   /// Operands that result 0 may overlay when nothing else needs them: each
   /// thread reads an element before it writes the one at the same place, and
   /// no thread reads another's.

@@ -9,6 +9,7 @@
 #include "runtime/Fault.h"
 #include "runtime/Frame.h"
 #include "runtime/device/CudaContext.h"
+#include "runtime/device/TensorMaps.h"
 
 #include <algorithm>
 #include <cstring>
@@ -45,11 +46,13 @@ struct Slot {
   uint64_t bytes = 0;
 };
 
-/// One launch as the driver wants it; `parameters` is an offset in Steps::blob.
+/// One launch as the driver wants it; `parameters` is an offset in Steps::blob,
+/// as is `maps`, of so many tensor maps one after another.
 struct Step {
   uint32_t launch, unit;
   unsigned grid[3], threads, sharedBytes;
-  size_t parameters;
+  size_t parameters, maps;
+  unsigned numMaps;
 
   bool operator==(const Step &) const = default;
 };
@@ -73,8 +76,8 @@ public:
              const CudaOptions &options)
       : model(model), plan(model.plan()), context(std::move(context)),
         api(this->context->api()), emulated(options.emulated),
-        stepwise(options.emulated || options.stepwise),
-        faults(api), arenas(plan.segments().size()), graphs(plan.segments().size()) {
+        stepwise(options.emulated || options.stepwise), faults(api),
+        arenas(plan.segments().size()), graphs(plan.segments().size()) {
     for (size_t i = 0; i < plan.inputs().size(); ++i)
       inputs.emplace_back(api);
     for (size_t i = 0; i < plan.outputs().size(); ++i)
@@ -100,10 +103,10 @@ public:
     return asPointer(stateBlock.pointer);
   }
   Status put(char *to, const void *from, uint64_t bytes) override {
-    Status status = api.check(
-        api.cuMemcpyHtoDAsync(reinterpret_cast<CUdeviceptr>(to), from, bytes,
-                              context->stream()),
-        "copying a state to the GPU");
+    Status status =
+        api.check(api.cuMemcpyHtoDAsync(reinterpret_cast<CUdeviceptr>(to), from,
+                                        bytes, context->stream()),
+                  "copying a state to the GPU");
     return status.ok() ? context->synchronize("copying a state to the GPU")
                        : status;
   }
@@ -125,7 +128,11 @@ private:
   }
   Status grow(Block &block, uint64_t bytes, const char *what);
   Result<Steps> prepare(const Frame &frame, uint32_t segment) const;
+  const Variant *variantOf(const Frame &frame, const Launch &launch) const;
+  Status prepareOne(const Frame &frame, uint32_t index, Steps &steps) const;
   void pack(const Frame &frame, size_t index, Steps &steps) const;
+  Status packMaps(const Frame &frame, const Variant &variant, Step &step,
+                  Steps &steps) const;
   Status issue(const Steps &steps, const Step &step);
   Status issueAll(const Steps &steps);
   Status clearFaults();
@@ -142,7 +149,8 @@ private:
   const CudaDriver &api;
   bool emulated, stepwise, profiling = false;
   Block weightBlock, stateBlock;
-  Block faultBlock; ///< a record of faults for each launch
+  Block faultBlock;   ///< a record of faults for each launch
+  Block counterBlock; ///< maxLaunchCounters, all 0 between launches
   PinnedBuffer faults;
   bool faultsCleared = false;
   const Frame *lastFrame = nullptr;
@@ -159,7 +167,7 @@ CudaDevice::~CudaDevice() {
   for (std::vector<Graph> &ofSegment : graphs)
     for (Graph &graph : ofSegment)
       api.cuGraphExecDestroy(graph.exec);
-  for (Block *block : {&weightBlock, &stateBlock, &faultBlock})
+  for (Block *block : {&weightBlock, &stateBlock, &faultBlock, &counterBlock})
     context->release(block->pointer, block->capacity);
   for (Block &arena : arenas)
     context->release(arena.pointer, arena.capacity);
@@ -182,6 +190,16 @@ Status CudaDevice::start() {
       !status.ok())
     return status;
   if (Status status = faults.reserve(std::max<uint64_t>(faultBytes, 1));
+      !status.ok())
+    return status;
+  uint64_t counterBytes = maxLaunchCounters * sizeof(uint32_t);
+  if (Status status = grow(counterBlock, counterBytes, "counters");
+      !status.ok())
+    return status;
+  if (Status status =
+          api.check(api.cuMemsetD8Async(counterBlock.pointer, 0, counterBytes,
+                                        context->stream()),
+                    "clearing the counters");
       !status.ok())
     return status;
   Bytes bytes = model.weights();
@@ -268,10 +286,76 @@ void CudaDevice::pack(const Frame &frame, size_t index, Steps &steps) const {
   if (launch.numParams == 0)
     out.push_back(0);
   out.push_back(int64_t(faultBlock.pointer + index * sizeof(tn_fault)));
+  out.push_back(int64_t(counterBlock.pointer));
+}
+
+/// The way to do a launch at these sizes; null: its own.
+const Variant *CudaDevice::variantOf(const Frame &frame,
+                                     const Launch &launch) const {
+  for (const Variant &variant : plan.variantsOf(launch))
+    if (frame.values()[variant.when] != 0 &&
+        (variant.arch == 0 ||
+         variant.arch == context->exactArchOf(variant.unit)))
+      return &variant;
+  return nullptr;
+}
+
+Status CudaDevice::packMaps(const Frame &frame, const Variant &variant,
+                            Step &step, Steps &steps) const {
+  const Launch &launch = plan.launches()[step.launch];
+  auto views = plan.run(launch.views, launch.numViews);
+  step.maps = steps.blob.size();
+  for (const TensorMap &map : plan.mapsOf(variant)) {
+    const View &view = plan.views()[views[map.view]];
+    Status status = api.check(
+        encodeTensorMap(api, map, frame.viewsOf(step.launch)[map.view],
+                        view.rank, view.dtype, steps.blob),
+        describe(step) + ": a tensor map");
+    if (!status.ok())
+      return status;
+    ++step.numMaps;
+  }
+  return {};
+}
+
+Status CudaDevice::prepareOne(const Frame &frame, uint32_t index,
+                              Steps &steps) const {
+  static constexpr int64_t limits[] = {INT32_MAX, 65535, 65535};
+  const Launch &launch = plan.launches()[index];
+  const Variant *variant = variantOf(frame, launch);
+  Step step = {index, launch.unit,       {}, launch.threads,
+               0,     steps.blob.size(), 0,  0};
+  if (variant) {
+    step.unit = variant->unit;
+    step.threads = variant->threads;
+  }
+  bool empty = false;
+  for (unsigned d = 0; d < 3; ++d) {
+    int64_t blocks =
+        frame.values()[variant ? variant->grid[d] : launch.grid[d]];
+    empty |= blocks <= 0;
+    if (blocks > limits[d])
+      return TN_ERROR("%s: %lld blocks are too many for a GPU",
+                      describe(step).c_str(), static_cast<long long>(blocks));
+    step.grid[d] = unsigned(blocks);
+  }
+  int64_t shared =
+      frame.values()[variant ? variant->sharedBytes : launch.sharedBytes];
+  if (shared < 0 || shared > INT32_MAX)
+    return TN_ERROR("%s: its shared memory is out of range",
+                    describe(step).c_str());
+  step.sharedBytes = unsigned(shared);
+  if (empty)
+    return {};
+  pack(frame, index, steps);
+  if (variant)
+    if (Status status = packMaps(frame, *variant, step, steps); !status.ok())
+      return status;
+  steps.list.push_back(step);
+  return {};
 }
 
 Result<Steps> CudaDevice::prepare(const Frame &frame, uint32_t segment) const {
-  static constexpr int64_t limits[] = {INT32_MAX, 65535, 65535};
   const Segment &run = plan.segments()[segment];
   Steps steps;
   for (uint32_t l = 0; l < run.numLaunches; ++l) {
@@ -281,32 +365,19 @@ Result<Steps> CudaDevice::prepare(const Frame &frame, uint32_t segment) const {
       continue;
     if (launch.kind != LaunchKind::Kernel || launch.threads == 0)
       return TN_ERROR("damaged plan: launch %u is not for a GPU", index);
-    Step step = {index, launch.unit, {}, launch.threads, 0, steps.blob.size()};
-    bool empty = false;
-    for (unsigned d = 0; d < 3; ++d) {
-      int64_t blocks = frame.values()[launch.grid[d]];
-      empty |= blocks <= 0;
-      if (blocks > limits[d])
-        return TN_ERROR("%s: %lld blocks are too many for a GPU",
-                        describe(step).c_str(), static_cast<long long>(blocks));
-      step.grid[d] = unsigned(blocks);
-    }
-    int64_t shared = frame.values()[launch.sharedBytes];
-    if (shared < 0 || shared > INT32_MAX)
-      return TN_ERROR("%s: its shared memory is out of range",
-                      describe(step).c_str());
-    step.sharedBytes = unsigned(shared);
-    if (empty)
-      continue;
-    pack(frame, index, steps);
-    steps.list.push_back(step);
+    if (Status status = prepareOne(frame, index, steps); !status.ok())
+      return status;
   }
   return steps;
 }
 
 std::string CudaDevice::describe(const Step &step) const {
   const Launch &launch = plan.launches()[step.launch];
-  return format("kernel '%s' of node '%s'", plan.string(launch.kernel),
+  StringId kernel = launch.kernel;
+  for (const Variant &variant : plan.variantsOf(launch))
+    if (variant.unit == step.unit)
+      kernel = variant.kernel;
+  return format("kernel '%s' of node '%s'", plan.string(kernel),
                 printable(std::string(plan.string(launch.location))).c_str());
 }
 
@@ -325,8 +396,10 @@ Status CudaDevice::issue(const Steps &steps, const Step &step) {
       return status;
     allowed = step.sharedBytes;
   }
-  void *parameters[] = {
-      const_cast<int64_t *>(steps.blob.data() + step.parameters)};
+  auto *blob = const_cast<int64_t *>(steps.blob.data());
+  void *parameters[1 + maxTensorMaps] = {blob + step.parameters};
+  for (unsigned i = 0; i < step.numMaps; ++i)
+    parameters[1 + i] = blob + step.maps + i * tensorMapWords;
   CUresult result = api.cuLaunchKernel(
       function, step.grid[0], step.grid[1], step.grid[2], step.threads, 1, 1,
       step.sharedBytes, context->stream(), parameters, nullptr);
@@ -343,11 +416,11 @@ Status CudaDevice::issueAll(const Steps &steps) {
 Status CudaDevice::clearFaults() {
   if (std::exchange(faultsCleared, true) || plan.launches().empty())
     return {};
-  return api.check(api.cuMemsetD8Async(faultBlock.pointer, 0,
-                                       plan.launches().size() *
-                                           sizeof(tn_fault),
-                                       context->stream()),
-                   "clearing the records of faults");
+  return api.check(
+      api.cuMemsetD8Async(faultBlock.pointer, 0,
+                          plan.launches().size() * sizeof(tn_fault),
+                          context->stream()),
+      "clearing the records of faults");
 }
 
 /// Waits, and says what went wrong in one of `count` launches.

@@ -96,6 +96,7 @@ Status CudaContext::loadModule(const DeviceCode &code, uint32_t module) {
                                                  options, values);
     if (result == CUDA_SUCCESS) {
       modules.push_back(loaded);
+      exactArchOfModule.push_back(image->exact ? image->arch : 0);
       return {};
     }
     std::string why = log[0] ? ": " + std::string(log) : std::string();
@@ -112,6 +113,8 @@ Status CudaContext::loadCode(const DeviceCode &code) {
     if (Status status = loadModule(code, module); !status.ok())
       return status;
   functions.resize(code.numUnits());
+  for (uint32_t unit = 0; unit < code.numUnits(); ++unit)
+    exactArchs.push_back(exactArchOfModule[code.moduleOf(unit)]);
   for (uint32_t unit = 0; unit < code.numUnits(); ++unit) {
     std::string entry = format("tn_unit_%u", unit);
     Status status = driver->check(

@@ -17,7 +17,8 @@ namespace tenon::rt {
 /// A GPU's primary context, one stream, and the units' functions.
 class CudaContext {
 public:
-  static Result<std::unique_ptr<CudaContext>> create(const CudaOptions &options);
+  static Result<std::unique_ptr<CudaContext>>
+  create(const CudaOptions &options);
   ~CudaContext();
   CudaContext(const CudaContext &) = delete;
   CudaContext &operator=(const CudaContext &) = delete;
@@ -29,6 +30,9 @@ public:
   /// Loads every module of `code` in the form that fits this GPU best.
   Status loadCode(const DeviceCode &code);
   CUfunction function(uint32_t unit) const { return functions[unit]; }
+  /// The architecture whose own code ("sm_90a": 90) was loaded for a unit; 0
+  /// if the code is for others too.
+  unsigned exactArchOf(uint32_t unit) const { return exactArchs[unit]; }
 
   /// Memory of the GPU; `what` is for the message when there is too little.
   Result<CUdeviceptr> allocate(uint64_t bytes, const std::string &what);
@@ -54,6 +58,7 @@ private:
   unsigned capability = 0; ///< 90 for 9.0
   uint64_t limit = 0, used = 0;
   std::vector<CUmodule> modules;
+  std::vector<unsigned> exactArchOfModule, exactArchs; ///< by unit
   std::vector<CUfunction> functions;
 };
 

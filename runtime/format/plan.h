@@ -24,13 +24,18 @@
 namespace tenon::rt {
 
 inline constexpr char planMagic[8] = {'T', 'E', 'N', 'O', 'N', 'P', 'L', 'N'};
-inline constexpr uint32_t planVersion = 2;
+inline constexpr uint32_t planVersion = 3;
 /// Weights and buffers start at multiples of this many bytes; weights as a
 /// whole at a page.
 inline constexpr uint64_t bufferAlignment = 64;
 inline constexpr uint64_t pageAlignment = 4096;
 inline constexpr uint32_t none = 0xffffffffu;
 inline constexpr unsigned maxRank = 16;
+/// On a GPU: 32-bit numbers that every launch finds 0 and leaves 0, for blocks
+/// that count each other.
+inline constexpr unsigned maxLaunchCounters = 1 << 16;
+/// Tensor maps of a variant.
+inline constexpr unsigned maxTensorMaps = 4;
 
 /// `count` records from `offset` bytes after the header's start.
 struct Table {
@@ -175,6 +180,33 @@ struct Launch {
   ExprId grid[3];
   ExprId sharedBytes;
   uint32_t threads;
+  /// On a GPU: other ways to do it. The first that can be taken replaces unit,
+  /// grid, shared memory and threads.
+  uint32_t firstVariant, numVariants;
+};
+
+/// How bulk copies see view number `view` of a launch: batches of matrices, its
+/// last two dimensions.
+struct TensorMap {
+  uint32_t view;
+  uint8_t transposed; ///< the last dimension but one is the contiguous one
+  uint8_t shared;     ///< one matrix for all batches
+  uint16_t reserved;
+  /// Elements of a box along the contiguous dimension, and along the other.
+  uint32_t box[2];
+};
+
+/// Taken where `when` is not 0 and, if `arch` is not 0, the code that was
+/// loaded for `unit` is that for this very architecture (90: sm_90a).
+struct Variant {
+  uint32_t unit;
+  StringId kernel;
+  ExprId when;
+  uint32_t arch;
+  ExprId grid[3];
+  ExprId sharedBytes;
+  uint32_t threads;
+  uint32_t firstMap, numMaps; ///< arguments after the launch's own
 };
 
 /// A run of launches between data-dependent symbols.
@@ -225,7 +257,7 @@ struct PlanHeader {
   Table strings; ///< bytes
   Table indices; ///< uint32_t
   Table symbols, exprs, inputs, outputs, checks, buffers, views, launches,
-      segments, weights, states;
+      segments, weights, states, variants, tensorMaps;
 };
 
 } // namespace tenon::rt

@@ -13,8 +13,9 @@
 ///   *args);
 ///
 /// on the same `tn_args` (runtime/format/abi.h): views[i] with data, shape and
-/// stride (in elements; the results last), params, scratch. `barrier`, `team`,
-/// `thread` and `threads` mean nothing on a device. A unit's entry point is
+/// stride (in elements; the results last), params, scratch. `barrier`, `thread`
+/// and `threads` mean nothing on a device, and `team` is what
+/// `tn::launch_counters` gives. A unit's entry point is
 ///
 ///   TN_UNIT(3, tn::loop<Cfg3, Functor3>)
 ///
@@ -58,6 +59,7 @@ template <int Views, int Rank, int Params> struct Launch {
   char *scratch;
   int64_t params[Params > 0 ? Params : 1];
   tn_fault *fault; ///< of this launch alone; or null
+  uint32_t *counters;
 };
 template <class Cfg>
 using launch_of = Launch<Cfg::num_views, Cfg::view_rank, Cfg::num_params>;
@@ -72,8 +74,9 @@ TN_FN void unpack_views(tn_view *views, const launch_of<Cfg> &launch) {
     unpack_views<Cfg, I + 1>(views, launch);
 }
 
-/// A second argument of __launch_bounds__: kernels with a tiling or a split want
-/// registers rather than many blocks, and would else be made to spill some.
+/// A second argument of __launch_bounds__: kernels with a tiling or a split
+/// want registers rather than many blocks, and would else be made to spill
+/// some.
 template <class Cfg> inline constexpr int blocks_wanted = 0;
 template <class Cfg>
   requires requires { typename Cfg::Tiling; } || requires { Cfg::split; }
@@ -88,10 +91,17 @@ inline constexpr int blocks_wanted<Cfg> = 1;
           const __grid_constant__ tn::launch_of<Cfg##NUMBER> launch) {         \
     tn_view views[Cfg##NUMBER::num_views];                                     \
     tn::unpack_views<Cfg##NUMBER>(views, launch);                              \
-    tn_args args = {views, launch.params, launch.scratch, nullptr,             \
-                    nullptr, 0, 1, launch.fault};                              \
+    tn_args args = {views,   launch.params,   launch.scratch,                  \
+                    nullptr, launch.counters, 0,                               \
+                    1,       launch.fault};                                    \
     __VA_ARGS__(&args);                                                        \
   }
+
+/// rt::maxLaunchCounters (runtime/format/plan.h) numbers that all launches
+/// share, one after another: 0 at entry, and a kernel leaves them so.
+TN_FN uint32_t *launch_counters(const tn_args *args) {
+  return (uint32_t *)args->team;
+}
 
 //===----------------------------------------------------------------------===//
 // Threads

@@ -40,8 +40,8 @@
 ///           z   min(product of the leading dimensions, 65535)
 ///   block   GemmShape<Cfg>::threads
 ///   shared  GemmShape<Cfg>::shared_bytes
-///   scratch none; with `stream` gemm_scratch_bytes(...), of which the first
-///           gemm_counter_bytes(...) are 0 at entry, and again when it ends
+///   scratch none; with `stream` and more blocks than tiles, or fewer,
+///           gemm_scratch_bytes(...), and a launch counter for each tile
 ///
 /// Leading dimensions of A, B and C are equal, broadcast ones of A and B have
 /// stride 0. M, N, K may be any numbers; K = 0 gives epilogue(0). C may overlap
@@ -141,15 +141,10 @@ TN_FN Place tile_place(int index, int down, int across) {
   return {first + rest % height, rest / height};
 }
 
-TN_BOTH constexpr int64_t gemm_counter_bytes(int64_t tiles, int64_t batches) {
-  return round_up(tiles * batches * 4, 256);
-}
 /// A block leaves at most two incomplete tiles.
-TN_BOTH constexpr int64_t gemm_scratch_bytes(int64_t tiles, int64_t batches,
-                                             int64_t blocks,
+TN_BOTH constexpr int64_t gemm_scratch_bytes(int64_t batches, int64_t blocks,
                                              int64_t tile_elements) {
-  return gemm_counter_bytes(tiles, batches) +
-         batches * blocks * 2 * tile_elements * 4;
+  return batches * blocks * 2 * tile_elements * 4;
 }
 
 /// How k blocks are shared among the blocks of a grid.
@@ -270,7 +265,6 @@ TN_FN void gemm_mma(const tn_args *args) {
   g.ldc = c.stride[rank - 2];
   int64_t batches = extent(c, 0, rank - 2);
   int64_t tiles = ceil_div(g.m, S::BM) * ceil_div(g.n, S::BN);
-  char *partials = args->scratch + gemm_counter_bytes(tiles, batches);
   int64_t partial_bytes = int64_t(gridDim.x) * 2 * S::BM * S::BN * 4;
   for (int64_t batch = blockIdx.z; batch < batches; batch += gridDim.z) {
     tn_view of_a = {nullptr, c.shape, a.stride},
@@ -281,8 +275,8 @@ TN_FN void gemm_mma(const tn_args *args) {
           row_offset(c, rank - 2, batch) * int64_t(sizeof(typename Cfg::Out));
     EpilogueArgs e;
     set_operands<typename Cfg::Operands>(e, args, 2, c.shape, rank, batch);
-    gemm_block<Cfg, Epilogue>(g, e, partials + batch * partial_bytes,
-                              (uint32_t *)args->scratch + batch * tiles);
+    gemm_block<Cfg, Epilogue>(g, e, args->scratch + batch * partial_bytes,
+                              launch_counters(args) + batch * tiles);
     __syncthreads();
   }
 }

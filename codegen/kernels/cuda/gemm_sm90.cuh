@@ -222,7 +222,9 @@ TN_FN void gemm_sm90(const tn_args *args, const TensorMap *map_a,
   }
 }
 
-/// The entry point of a unit with two tensor maps.
+/// The entry point of a unit with two tensor maps; on other architectures there
+/// is nothing in it.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define TN_UNIT_MAPS(NUMBER, ...)                                              \
   extern "C" __global__ void __launch_bounds__(Cfg##NUMBER::threads, 1)        \
       tn_unit_##NUMBER(                                                        \
@@ -231,10 +233,15 @@ TN_FN void gemm_sm90(const tn_args *args, const TensorMap *map_a,
           const __grid_constant__ tn::TensorMap map_b) {                       \
     tn_view views[Cfg##NUMBER::num_views];                                     \
     tn::unpack_views<Cfg##NUMBER>(views, launch);                              \
-    tn_args args = {views, launch.params, launch.scratch, nullptr, nullptr, 0, \
-                    1,     launch.fault};                                      \
+    tn_args args = {views,   launch.params,   launch.scratch,                  \
+                    nullptr, launch.counters, 0,                               \
+                    1,       launch.fault};                                    \
     __VA_ARGS__(&args, &map_a, &map_b);                                        \
   }
+#else
+#define TN_UNIT_MAPS(NUMBER, ...)                                              \
+  extern "C" __global__ void tn_unit_##NUMBER() {}
+#endif
 
 } // namespace TN_FORM
 } // namespace tn

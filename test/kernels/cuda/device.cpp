@@ -246,6 +246,7 @@ std::vector<char> packArguments(const LaunchSpec &spec) {
   append(bytes, params.data(), params.size() * 8);
   int64_t noFault = 0;
   append(bytes, &noFault, 8);
+  append(bytes, &spec.counters, 8);
   return bytes;
 }
 

@@ -74,7 +74,7 @@ struct LaunchSpec {
   unsigned sharedBytes = 0;
   std::vector<DeviceView> views;
   int rank = 1; ///< Cfg::view_rank
-  CUdeviceptr scratch = 0;
+  CUdeviceptr scratch = 0, counters = 0;
   std::vector<int64_t> params;
   std::vector<BulkMap> maps;
 };

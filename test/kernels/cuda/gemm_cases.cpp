@@ -15,7 +15,6 @@ namespace test {
 namespace {
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
 
 std::string number(int64_t x) { return std::to_string(x); }
 
@@ -263,13 +262,13 @@ std::string runGemm(const GemmCase &c, const Headers &headers) {
   if (c.bulk)
     shapeBulk(c, o, spec);
   Device *device = Device::get();
-  Buffer scratch;
+  Buffer scratch, counters;
   if (c.stream) {
-    int64_t counters = roundUp(tiles * c.batch * 4, 256);
     // Partial sums are not to be read before they are written.
-    scratch = device->allocate(
-        counters + c.batch * c.blocks * 2 * t.bm * t.bn * 4, counters);
+    scratch = device->allocate(c.batch * c.blocks * 2 * t.bm * t.bn * 4, 0);
     spec.scratch = scratch.address;
+    counters = device->allocate(tiles * c.batch * 4, tiles * c.batch * 4);
+    spec.counters = counters.address;
   }
   std::string error;
   const std::vector<char> before = o.c.bytes;
@@ -280,8 +279,13 @@ std::string runGemm(const GemmCase &c, const Headers &headers) {
     if (error.empty())
       error = compareProduct(c, o, c.bulk ? "tensor" : t.math);
   }
-  if (c.stream)
+  if (c.stream) {
+    for (char byte : device->download(counters))
+      if (byte && error.empty())
+        error = "a counter is not 0 again";
     device->release(scratch);
+    device->release(counters);
+  }
   o.release();
   return error;
 }

@@ -1,0 +1,313 @@
+//===- TensorGemm.cpp - matrix products on tensor cores ------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+/// \file
+/// Which tiles a product gets, how its k is shared among blocks, and where the
+/// form of sm_90a takes its place. The rules, with S the least number of
+/// multiprocessors of the architectures asked for, T the tiles of all batches,
+/// D the k blocks of a tile:
+///
+///   tiles    the largest that suit the number of rows and of which, k being
+///            shared, there are enough to fill a GPU
+///   split-K  where T < S: each tile's k among min(S / T, D / 4) blocks
+///   stream-K where the blocks that this makes, of one batch, fill less than
+///            four fifths of their waves, which are four at most: S blocks
+///            share all k, if each has four k blocks
+///   sm_90a   where rows are more than 64 and T at least a quarter of 132
+///
+/// With a symbolic number of rows these are formulas of the plan.
+
+#include "codegen/select/Tensor.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace tenon::codegen {
+
+using ir::ElementType;
+
+namespace {
+
+enum class Math { tensor, tf32, tf32x3, fma };
+enum class Operand { half, single, byte };
+
+struct GemmTuning {
+  Math math;
+  Operand operand;
+  int64_t bm, bn, kBytes, wm, wn, stages;
+  unsigned arch;
+
+  int64_t warps() const { return bm / wm * (bn / wn); }
+  /// As GemmShape of kernels/cuda/gemm_shape.cuh counts it.
+  int64_t sharedBytes() const {
+    int64_t slab = 16 * (wn + 8) * 4;
+    return std::max(stages * (bm + bn) * kBytes, warps() * slab);
+  }
+};
+
+constexpr GemmTuning gemmTunings[] = {
+#define TN_GEMM_TUNING(NAME, MATH, OPERAND, BM, BN, K_BYTES, WM, WN, STAGES,   \
+                       ARCH)                                                   \
+  {Math::MATH, Operand::OPERAND, BM, BN, K_BYTES, WM, WN, STAGES, ARCH},
+#include "codegen/kernels/cuda/tunings.def"
+};
+
+struct BulkTuning {
+  int64_t bn, stages;
+
+  /// As BulkShape of kernels/cuda/gemm_sm90.cuh counts it.
+  int64_t sharedBytes() const {
+    int64_t slabs = 8 * 16 * (bn + 8) * 4;
+    return std::max(stages * (bm + bn) * 128, slabs) + stages * 16;
+  }
+  static constexpr int64_t bm = 128;
+};
+
+constexpr BulkTuning bulkTunings[] = {
+#define TN_BULK_TUNING(NAME, BN, STAGES) {BN, STAGES},
+#include "codegen/kernels/cuda/tunings.def"
+};
+
+bool isHalf(ElementType element) {
+  return element == ElementType::F16 || element == ElementType::BF16;
+}
+
+/// What a product's sizes are.
+struct Sizes {
+  Dim m, n, k, batches;
+
+  Dim tiles(int64_t bm, int64_t bn) const {
+    return Dim::ceilDiv(m, Dim(bm)) * Dim::ceilDiv(n, Dim(bn));
+  }
+  /// Tiles of all batches, for a choice that is made when compiling: a symbolic
+  /// number of rows counts as 256.
+  int64_t guess(int64_t bm, int64_t bn) const {
+    auto ceilDiv = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+    return ceilDiv(m.constant().value_or(256), bm) *
+           ceilDiv(n.constant().value_or(1024), bn) *
+           batches.constant().value_or(1);
+  }
+};
+
+/// k blocks of a tile that a block has at least, if it shares them.
+constexpr int64_t leastShare = 4;
+
+/// k blocks of a tile; 1 if the size is unknown: then nothing is shared.
+int64_t depthOf(const GemmTuning &tuning, ElementType element, Dim k) {
+  int64_t elements = tuning.kBytes / (ir::bitWidth(element) / 8);
+  return (k.constant().value_or(1) + elements - 1) / elements;
+}
+
+/// Into how many shares a tile's k may be cut.
+int64_t mostShares(const GemmTuning &tuning, ElementType element, Dim k) {
+  return std::max<int64_t>(1, depthOf(tuning, element, k) / leastShare);
+}
+
+/// The least number of blocks with which a GPU is busy.
+constexpr int64_t enoughBlocks = 96;
+
+/// The first tuning, the largest, of which enough blocks are there to fill a
+/// GPU and whose rows are not mostly beyond the end; else the last.
+const GemmTuning *chooseGemm(const Lowering &lowering, ElementType element,
+                             const Sizes &sizes) {
+  Operand operand = isHalf(element) ? Operand::half : Operand::single;
+  Math math = operand == Operand::half ? Math::tensor
+              : lowering.usesTf32()    ? Math::tf32
+                                       : Math::fma;
+  unsigned lowest = lowering.lowestArch(), generation = 0;
+  const GemmTuning *last = nullptr;
+  for (const GemmTuning &tuning : gemmTunings)
+    if (tuning.math == math && tuning.operand == operand &&
+        tuning.arch <= lowest)
+      generation = std::max(generation, tuning.arch);
+  for (const GemmTuning &tuning : gemmTunings) {
+    if (tuning.math != math || tuning.operand != operand ||
+        tuning.arch != generation)
+      continue;
+    last = &tuning;
+    std::optional<int64_t> rows = sizes.m.constant();
+    bool tall = rows && *rows * 2 <= tuning.bm;
+    int64_t blocks = sizes.guess(tuning.bm, tuning.bn) *
+                     mostShares(tuning, element, sizes.k);
+    if (!tall && blocks >= enoughBlocks)
+      return last;
+    if (!tall && !rows && tuning.bm <= 64)
+      return last;
+  }
+  return last;
+}
+
+/// 1 where \p dim is greater than 0, else 0.
+Dim isPositive(Dim dim) { return Dim::min(Dim(1), Dim::max(Dim(0), dim)); }
+
+/// Blocks of a batch, and scratch, by the rules above.
+struct Share {
+  Dim blocks;
+  Dim scratchBytes = 0;
+  bool stream = false;
+};
+
+Share shareOf(const Lowering &lowering, const GemmTuning &tuning,
+              ElementType element, const Sizes &sizes) {
+  Dim tiles = sizes.tiles(tuning.bm, tuning.bn);
+  Share share{tiles};
+  int64_t most = mostShares(tuning, element, sizes.k);
+  if (most < 2)
+    return share;
+  Dim s = lowering.leastMultiprocessors(), total = tiles * sizes.batches;
+  Dim shares = Dim::max(
+      Dim(1), Dim::min(Dim::floorDiv(s, Dim::max(total, Dim(1))), Dim(most)));
+  Dim blocks = tiles * shares;
+  if (sizes.batches.isConstant(1)) {
+    Dim waves = Dim::ceilDiv(blocks, s);
+    Dim all = tiles * Dim(depthOf(tuning, element, sizes.k));
+    Dim streams = isPositive(Dim(5) - waves) *
+                  isPositive(waves * s * Dim(4) - blocks * Dim(5)) *
+                  isPositive(all - s * Dim(leastShare) + Dim(1));
+    blocks = blocks + streams * (s - blocks);
+  }
+  if (blocks == tiles)
+    return share;
+  share.blocks = blocks;
+  share.stream = true;
+  // No more blocks than that share anything.
+  Dim sharing = blocks.constant() ? blocks * sizes.batches : s;
+  if (!sizes.batches.constant())
+    sharing = s;
+  share.scratchBytes = sharing * Dim(2 * tuning.bm * tuning.bn * 4);
+  return share;
+}
+
+llvm::StringRef mathName(Math math) {
+  static constexpr llvm::StringLiteral names[] = {
+      "tn::Math::tensor", "tn::Math::tf32", "tn::Math::tf32x3",
+      "tn::Math::fma"};
+  return names[unsigned(math)];
+}
+
+/// Whether one map describes all matrices of \p view, and whether they are one.
+bool isMappable(const View &view, unsigned inner, bool &shared) {
+  unsigned rank = view.rank();
+  llvm::ArrayRef<Dim> leading = llvm::ArrayRef(view.strides).drop_back(2);
+  shared =
+      llvm::all_of(leading, [](Dim stride) { return stride.isConstant(0); });
+  unsigned outer = inner == rank - 1 ? rank - 2 : rank - 1;
+  return alignmentOf(view, inner) == 16 && !view.strides[outer].isConstant(0) &&
+         (shared || mergeDims(view, 0, rank - 2));
+}
+
+/// The form of sm_90a, where it fits.
+std::optional<VariantSpec> hopperForm(const Lowering &lowering, const View &a,
+                                      const View &b, const View &c, bool kn,
+                                      const Sizes &sizes,
+                                      const Epilogue &epilogue) {
+  constexpr int64_t quarter = 132 / 4;
+  unsigned rank = c.rank();
+  bool sharedA = false, sharedB = false;
+  if (!lowering.hasHopper() || !isHalf(a.element) || !sizes.k.constant() ||
+      sizes.k.isConstant(0) || !isMappable(a, rank - 1, sharedA) ||
+      !isMappable(b, kn ? rank - 1 : rank - 2, sharedB))
+    return std::nullopt;
+  const BulkTuning *tuning = nullptr;
+  for (const BulkTuning &each : bulkTunings)
+    if (!tuning || sizes.guess(tuning->bm, tuning->bn) < enoughBlocks)
+      tuning = &each;
+  Dim tiles = sizes.tiles(tuning->bm, tuning->bn);
+  VariantSpec form;
+  form.when = isPositive(sizes.m - Dim(64)) *
+              isPositive(tiles * sizes.batches - Dim(quarter - 1));
+  if (form.when.isConstant(0))
+    return std::nullopt;
+  form.arch = 90;
+  form.kernel = "gemm_sm90";
+  form.config.type("In", a.element)
+      .type("Out", c.element)
+      .types("Operands", epilogue.elements)
+      .raw("using", "Tiling",
+           llvm::formatv("tn::BulkTiling<{0}, {1}>", tuning->bn, tuning->stages)
+               .str())
+      .raw("tn::Layout", "b", kn ? "tn::Layout::kn" : "tn::Layout::nk")
+      .flag("shared_a", sharedA)
+      .flag("shared_b", sharedB)
+      .rank("rank", rank);
+  form.geometry.threads = 384;
+  form.geometry.sharedBytes = tuning->sharedBytes();
+  form.geometry.grid[0] = tiles;
+  form.geometry.grid[2] = Dim::min(sizes.batches, Dim(65535));
+  unsigned rows = BulkTuning::bm, columns = tuning->bn;
+  form.maps.push_back({0, false, sharedA, {64, rows}});
+  form.maps.push_back({1, !kn, sharedB, {64, kn ? 64 : columns}});
+  return form;
+}
+
+} // namespace
+
+int64_t alignmentOf(const View &view, unsigned inner) {
+  int64_t size = ir::bitWidth(view.element) / 8;
+  for (int64_t bytes = 16; bytes > size; bytes /= 2) {
+    auto divides = [&](Dim dim) {
+      return Dim::divideExactly(dim, Dim(bytes / size)).has_value();
+    };
+    bool all = divides(view.offset);
+    for (unsigned i = 0; i < view.rank() && all; ++i)
+      all =
+          i == inner || view.shape[i].isConstant(1) || divides(view.strides[i]);
+    if (all)
+      return bytes;
+  }
+  return size;
+}
+
+std::optional<LaunchSpec> tensorProduct(const Lowering &lowering, const View &a,
+                                        const View &b, const View &c,
+                                        const Epilogue &epilogue) {
+  unsigned rank = c.rank(), column = rank - 1, row = rank - 2;
+  bool types = a.element == b.element &&
+               (isHalf(a.element) || a.element == ElementType::F32) &&
+               (isHalf(c.element) || c.element == ElementType::F32);
+  bool kn = b.strides[column].isConstant(1), nk = b.strides[row].isConstant(1);
+  // Tensor cores know bf16 from sm_80 on.
+  if (a.element == ElementType::BF16 && lowering.lowestArch() < 80)
+    return std::nullopt;
+  if (!types || !a.strides[column].isConstant(1) ||
+      !c.strides[column].isConstant(1) || (!kn && !nk))
+    return std::nullopt;
+  Sizes sizes{c.shape[row], c.shape[column], a.shape[column],
+              ir::numElements(ir::ShapeRef(c.shape).drop_back(2))};
+  const GemmTuning *tuning = chooseGemm(lowering, a.element, sizes);
+  if (!tuning)
+    return std::nullopt;
+  Share share = shareOf(lowering, *tuning, a.element, sizes);
+  LaunchSpec spec;
+  spec.kernel = "gemm";
+  spec.config.type("In", a.element)
+      .type("Out", c.element)
+      .types("Operands", epilogue.elements)
+      .raw("using", "Tiling",
+           llvm::formatv("tn::GemmTiling<{0}, {1}, {2}, {3}, {4}, {5}>",
+                         tuning->bm, tuning->bn, tuning->kBytes, tuning->wm,
+                         tuning->wn, tuning->stages)
+               .str())
+      .raw("tn::Math", "math", mathName(tuning->math))
+      .raw("tn::Layout", "b", kn ? "tn::Layout::kn" : "tn::Layout::nk")
+      .rank("align_a", alignmentOf(a, column))
+      .rank("align_b", alignmentOf(b, kn ? column : row))
+      .flag("stream", share.stream)
+      .rank("rank", rank);
+  spec.operands = {a, b};
+  if (share.stream)
+    spec.scratchBytes = share.scratchBytes;
+  kernel::Geometry &geometry = spec.geometry.emplace();
+  geometry.threads = tuning->warps() * 32;
+  geometry.sharedBytes = tuning->sharedBytes();
+  geometry.grid[0] = share.blocks;
+  geometry.grid[2] = Dim::min(sizes.batches, Dim(65535));
+  if (auto form = hopperForm(lowering, a, b, c, kn, sizes, epilogue))
+    spec.variants.push_back(std::move(*form));
+  return spec;
+}
+
+} // namespace tenon::codegen

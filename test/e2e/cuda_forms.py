@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Forms of one matrix product on the CUDA target: cuda_forms.py TENON
+
+One artifact with a symbolic number of rows, for sm_80 and sm_90a, on an emulated GPU of each: with many rows sm_90a
+takes the form with wgmma and bulk copies, with few rows both share k among blocks, and what the emulator says it ran
+must show it. Results are held to a relative root-mean-square error of 2e-3 against f64: f16 operands, two products.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from models import compile_model
+from onnx import TensorProto, helper, numpy_helper
+
+LIMIT = 2e-3
+BULK_THREADS = 384
+
+
+def make_model(path, rng, k=72, hidden=512, n=136):
+    """relu(x W1 + b1) W2 + b2; returns it as a function in f64."""
+    shapes = {"w1": (k, hidden), "b1": (hidden,), "w2": (hidden, n), "b2": (n,)}
+    weights = {name: (rng.standard_normal(s) / np.sqrt(s[0])).astype(np.float32) for name, s in shapes.items()}
+    nodes = [("MatMul", "x w1", "a"), ("Add", "a b1", "c"), ("Relu", "c", "d"), ("MatMul", "d w2", "e"),
+             ("Add", "e b2", "y")]
+    graph = helper.make_graph(
+        [helper.make_node(op, ins.split(), [out]) for op, ins, out in nodes], "mlp",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["m", k])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["m", n])],
+        [numpy_helper.from_array(w, name) for name, w in weights.items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, path)
+    w = {name: value.astype(np.float64) for name, value in weights.items()}
+    return lambda x: np.maximum(x @ w["w1"] + w["b1"], 0) @ w["w2"] + w["b2"]
+
+
+def run(tenon, artifact, arch, x, folder):
+    """The result, and the threads and blocks of every kernel that ran."""
+    np.savez(folder / "in.npz", x=x)
+    done = subprocess.run(
+        [tenon, "run", str(artifact), "--run", "--device=emulated", f"--emulated-arch={arch}",
+         f"--inputs={folder / 'in.npz'}", f"--outputs={folder / 'out.npz'}",
+         f"--emulator-report={folder / 'report.json'}"], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{arch}: exit {done.returncode}\n{done.stderr}")
+    report = json.loads((folder / "report.json").read_text())
+    kernels = [(k["threads"] // k["blocks"], k["blocks"]) for k in report["kernels"]]
+    return dict(np.load(folder / "out.npz"))["y"], kernels
+
+
+def main():
+    tenon = str(Path(sys.argv[1]).resolve())
+    rng = np.random.default_rng(11)
+    problems = []
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        reference = make_model(folder / "mlp.onnx", rng)
+        artifact = folder / "mlp"
+        try:
+            compile_model(tenon, folder / "mlp.onnx", artifact, "--target=cuda", "--arch=sm_80,sm_90a",
+                          "--precision=f16")
+        except RuntimeError as e:
+            if "no NVRTC found" not in str(e):
+                raise
+            print("skipped: no NVRTC on this machine")
+            return
+        for arch, rows, bulk in (("sm_80", 700, False), ("sm_80", 40, False), ("sm_90a", 700, True),
+                                 ("sm_90a", 40, False), ("sm_90a", 1, False), ("sm_90a", 0, False)):
+            x = rng.standard_normal((rows, 72)).astype(np.float32)
+            got, kernels = run(tenon, artifact, arch, x, folder)
+            want = reference(x.astype(np.float64))
+            if want.shape != got.shape:
+                problems.append(f"{arch}, {rows} rows: shape {got.shape}, expected {want.shape}")
+                continue
+            error = float(np.sqrt(((want - got) ** 2).mean() / (want ** 2).mean())) if rows else 0.0
+            print(f"{arch} {rows:4} rows: relative rms error {error:.1e}; threads and blocks {kernels}")
+            if not error <= LIMIT:
+                problems.append(f"{arch}, {rows} rows: relative rms error {error:.1e}, at most {LIMIT} is allowed")
+            if bulk != any(threads == BULK_THREADS for threads, _ in kernels):
+                problems.append(f"{arch}, {rows} rows: the form of sm_90a {'did not run' if bulk else 'ran'}")
+    for p in problems:
+        print("FAIL", p)
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
