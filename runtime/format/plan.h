@@ -33,7 +33,7 @@ inline constexpr uint32_t none = 0xffffffffu;
 inline constexpr unsigned maxRank = 16;
 /// On a GPU: 32-bit numbers that every launch finds 0 and leaves 0, for blocks
 /// that count each other.
-inline constexpr unsigned maxLaunchCounters = 1 << 16;
+inline constexpr unsigned maxLaunchCounters = 1 << 14;
 /// Tensor maps of a variant.
 inline constexpr unsigned maxTensorMaps = 4;
 
