@@ -9,6 +9,8 @@
 #include "runtime/Fault.h"
 #include "runtime/Frame.h"
 #include "runtime/device/CudaContext.h"
+#include "runtime/device/CudaSteps.h"
+#include "runtime/device/CudaWeights.h"
 #include "runtime/device/TensorMaps.h"
 
 #include <algorithm>
@@ -46,25 +48,6 @@ struct Slot {
   uint64_t bytes = 0;
 };
 
-/// One launch as the driver wants it; `parameters` is an offset in Steps::blob,
-/// as is `maps`, of so many tensor maps one after another.
-struct Step {
-  uint32_t launch, unit;
-  unsigned grid[3], threads, sharedBytes;
-  size_t parameters, maps;
-  unsigned numMaps;
-
-  bool operator==(const Step &) const = default;
-};
-
-/// A segment's launches, ready to be issued or captured.
-struct Steps {
-  std::vector<Step> list;
-  std::vector<int64_t> blob;
-
-  bool operator==(const Steps &) const = default;
-};
-
 struct Graph {
   Steps steps;
   CUgraphExec exec = nullptr;
@@ -75,9 +58,13 @@ public:
   CudaDevice(const Model &model, std::unique_ptr<CudaContext> context,
              const CudaOptions &options)
       : model(model), plan(model.plan()), context(std::move(context)),
-        api(this->context->api()), emulated(options.emulated),
-        stepwise(options.emulated || options.stepwise), faults(api),
-        arenas(plan.segments().size()), graphs(plan.segments().size()) {
+        api(this->context->api()), weightsHere(model, *this->context),
+        emulated(options.emulated),
+        stepwise(options.emulated || options.stepwise),
+        maker(model, *this->context, weightsHere, faultBlock.pointer,
+              counterBlock.pointer),
+        faults(api), arenas(plan.segments().size()),
+        graphs(plan.segments().size()) {
     for (size_t i = 0; i < plan.inputs().size(); ++i)
       inputs.emplace_back(api);
     for (size_t i = 0; i < plan.outputs().size(); ++i)
@@ -92,7 +79,14 @@ public:
   }
   unsigned workers() const override { return 1; }
 
-  char *weights() override { return asPointer(weightBlock.pointer); }
+  std::string memoryNote() const override { return weightsHere.note(); }
+
+  /// The host's, by which StepMaker and fetch() know them: on the GPU they
+  /// move.
+  char *weights() override {
+    return const_cast<char *>(
+        reinterpret_cast<const char *>(model.weights().data()));
+  }
   Result<char *> reserveArena(uint32_t segment, uint64_t bytes) override;
   Result<char *> placeInput(size_t index, const void *data,
                             uint64_t bytes) override;
@@ -127,30 +121,28 @@ private:
     return reinterpret_cast<char *>(pointer);
   }
   Status grow(Block &block, uint64_t bytes, const char *what);
-  Result<Steps> prepare(const Frame &frame, uint32_t segment) const;
-  const Variant *variantOf(const Frame &frame, const Launch &launch) const;
-  Status prepareOne(const Frame &frame, uint32_t index, Steps &steps) const;
-  void pack(const Frame &frame, size_t index, Steps &steps) const;
-  Status packMaps(const Frame &frame, const Variant &variant, Step &step,
-                  Steps &steps) const;
   Status issue(const Steps &steps, const Step &step);
-  Status issueAll(const Steps &steps);
+  Status issueAll(const Steps &steps, size_t begin, size_t end);
   Status clearFaults();
   Status findFault(size_t first, size_t count);
-  Status runStepwise(const Steps &steps);
-  Status runTimed(const Steps &steps);
+  Status runStepwise(const Steps &steps, size_t begin, size_t end);
+  Status runTimed(const Steps &steps, size_t begin, size_t end);
+  Status runPart(const Steps &steps, size_t begin, size_t end);
+  Status runBlocks(const Steps &steps);
   Result<CUgraphExec> capture(const Steps &steps);
   Status runGraph(Steps steps, uint32_t segment);
-  std::string describe(const Step &step) const;
+  std::string describe(const Step &step) const { return maker.describe(step); }
 
   const Model &model;
   const Plan &plan;
   std::unique_ptr<CudaContext> context;
   const CudaDriver &api;
+  CudaWeights weightsHere;
   bool emulated, stepwise, profiling = false;
-  Block weightBlock, stateBlock;
+  Block stateBlock;
   Block faultBlock;   ///< a record of faults for each launch
   Block counterBlock; ///< maxLaunchCounters, all 0 between launches
+  StepMaker maker;
   PinnedBuffer faults;
   bool faultsCleared = false;
   const Frame *lastFrame = nullptr;
@@ -167,7 +159,7 @@ CudaDevice::~CudaDevice() {
   for (std::vector<Graph> &ofSegment : graphs)
     for (Graph &graph : ofSegment)
       api.cuGraphExecDestroy(graph.exec);
-  for (Block *block : {&weightBlock, &stateBlock, &faultBlock, &counterBlock})
+  for (Block *block : {&stateBlock, &faultBlock, &counterBlock})
     context->release(block->pointer, block->capacity);
   for (Block &arena : arenas)
     context->release(arena.pointer, arena.capacity);
@@ -202,11 +194,7 @@ Status CudaDevice::start() {
                     "clearing the counters");
       !status.ok())
     return status;
-  Bytes bytes = model.weights();
-  if (Status status = grow(weightBlock, bytes.size(), "the weights");
-      !status.ok())
-    return status;
-  return context->upload(weightBlock.pointer, bytes.data(), bytes.size());
+  return weightsHere.start();
 }
 
 Status CudaDevice::grow(Block &block, uint64_t bytes, const char *what) {
@@ -219,6 +207,8 @@ Status CudaDevice::grow(Block &block, uint64_t bytes, const char *what) {
     block = {};
   }
   Result<CUdeviceptr> pointer = context->allocate(bytes, what);
+  if (!pointer.ok() && weightsHere.giveWay())
+    pointer = context->allocate(bytes, what);
   if (!pointer.ok())
     return pointer.status();
   block = {*pointer, bytes};
@@ -263,124 +253,6 @@ Result<char *> CudaDevice::placeOutput(size_t index, void *data,
   return asPointer(slot.device.pointer);
 }
 
-/// Appends the kernel parameter of a launch: `tn::Launch` of
-/// codegen/kernels/cuda/common.cuh.
-void CudaDevice::pack(const Frame &frame, size_t index, Steps &steps) const {
-  const Launch &launch = plan.launches()[index];
-  auto described = plan.run(launch.views, launch.numViews);
-  size_t rank = 1;
-  for (uint32_t view : described)
-    rank = std::max<size_t>(rank, plan.views()[view].rank);
-  std::vector<int64_t> &out = steps.blob;
-  for (size_t v = 0; v < described.size(); ++v) {
-    const tn_view &view = frame.viewsOf(index)[v];
-    size_t own = plan.views()[described[v]].rank;
-    out.push_back(reinterpret_cast<int64_t>(view.data));
-    for (const int64_t *sizes : {view.shape, view.stride})
-      for (size_t d = 0; d < rank; ++d)
-        out.push_back(d < own ? sizes[d] : 0);
-  }
-  out.push_back(reinterpret_cast<int64_t>(frame.scratchOf(index)));
-  const int64_t *params = frame.paramsOf(index);
-  out.insert(out.end(), params, params + launch.numParams);
-  if (launch.numParams == 0)
-    out.push_back(0);
-  out.push_back(int64_t(faultBlock.pointer + index * sizeof(tn_fault)));
-  out.push_back(int64_t(counterBlock.pointer));
-}
-
-/// The way to do a launch at these sizes; null: its own.
-const Variant *CudaDevice::variantOf(const Frame &frame,
-                                     const Launch &launch) const {
-  for (const Variant &variant : plan.variantsOf(launch))
-    if (frame.values()[variant.when] != 0 &&
-        (variant.arch == 0 ||
-         variant.arch == context->exactArchOf(variant.unit)))
-      return &variant;
-  return nullptr;
-}
-
-Status CudaDevice::packMaps(const Frame &frame, const Variant &variant,
-                            Step &step, Steps &steps) const {
-  const Launch &launch = plan.launches()[step.launch];
-  auto views = plan.run(launch.views, launch.numViews);
-  step.maps = steps.blob.size();
-  for (const TensorMap &map : plan.mapsOf(variant)) {
-    const View &view = plan.views()[views[map.view]];
-    Status status = api.check(
-        encodeTensorMap(api, map, frame.viewsOf(step.launch)[map.view],
-                        view.rank, view.dtype, steps.blob),
-        describe(step) + ": a tensor map");
-    if (!status.ok())
-      return status;
-    ++step.numMaps;
-  }
-  return {};
-}
-
-Status CudaDevice::prepareOne(const Frame &frame, uint32_t index,
-                              Steps &steps) const {
-  static constexpr int64_t limits[] = {INT32_MAX, 65535, 65535};
-  const Launch &launch = plan.launches()[index];
-  const Variant *variant = variantOf(frame, launch);
-  Step step = {index, launch.unit,       {}, launch.threads,
-               0,     steps.blob.size(), 0,  0};
-  if (variant) {
-    step.unit = variant->unit;
-    step.threads = variant->threads;
-  }
-  bool empty = false;
-  for (unsigned d = 0; d < 3; ++d) {
-    int64_t blocks =
-        frame.values()[variant ? variant->grid[d] : launch.grid[d]];
-    empty |= blocks <= 0;
-    if (blocks > limits[d])
-      return TN_ERROR("%s: %lld blocks are too many for a GPU",
-                      describe(step).c_str(), static_cast<long long>(blocks));
-    step.grid[d] = unsigned(blocks);
-  }
-  int64_t shared =
-      frame.values()[variant ? variant->sharedBytes : launch.sharedBytes];
-  if (shared < 0 || shared > INT32_MAX)
-    return TN_ERROR("%s: its shared memory is out of range",
-                    describe(step).c_str());
-  step.sharedBytes = unsigned(shared);
-  if (empty)
-    return {};
-  pack(frame, index, steps);
-  if (variant)
-    if (Status status = packMaps(frame, *variant, step, steps); !status.ok())
-      return status;
-  steps.list.push_back(step);
-  return {};
-}
-
-Result<Steps> CudaDevice::prepare(const Frame &frame, uint32_t segment) const {
-  const Segment &run = plan.segments()[segment];
-  Steps steps;
-  for (uint32_t l = 0; l < run.numLaunches; ++l) {
-    uint32_t index = run.firstLaunch + l;
-    const Launch &launch = plan.launches()[index];
-    if (launch.kind == LaunchKind::BindSymbols)
-      continue;
-    if (launch.kind != LaunchKind::Kernel || launch.threads == 0)
-      return TN_ERROR("damaged plan: launch %u is not for a GPU", index);
-    if (Status status = prepareOne(frame, index, steps); !status.ok())
-      return status;
-  }
-  return steps;
-}
-
-std::string CudaDevice::describe(const Step &step) const {
-  const Launch &launch = plan.launches()[step.launch];
-  StringId kernel = launch.kernel;
-  for (const Variant &variant : plan.variantsOf(launch))
-    if (variant.unit == step.unit)
-      kernel = variant.kernel;
-  return format("kernel '%s' of node '%s'", plan.string(kernel),
-                printable(std::string(plan.string(launch.location))).c_str());
-}
-
 Status CudaDevice::issue(const Steps &steps, const Step &step) {
   CUfunction function = context->function(step.unit);
   uint32_t &allowed =
@@ -406,9 +278,9 @@ Status CudaDevice::issue(const Steps &steps, const Step &step) {
   return result == CUDA_SUCCESS ? Status() : api.check(result, describe(step));
 }
 
-Status CudaDevice::issueAll(const Steps &steps) {
-  for (const Step &step : steps.list)
-    if (Status status = issue(steps, step); !status.ok())
+Status CudaDevice::issueAll(const Steps &steps, size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i)
+    if (Status status = issue(steps, steps.list[i]); !status.ok())
       return status;
   return {};
 }
@@ -441,8 +313,9 @@ Status CudaDevice::findFault(size_t first, size_t count) {
   return status;
 }
 
-Status CudaDevice::runStepwise(const Steps &steps) {
-  for (const Step &step : steps.list) {
+Status CudaDevice::runStepwise(const Steps &steps, size_t first, size_t end) {
+  for (size_t i = first; i < end; ++i) {
+    const Step &step = steps.list[i];
     int64_t begin = now();
     if (Status status = issue(steps, step); !status.ok())
       return status;
@@ -458,8 +331,9 @@ Status CudaDevice::runStepwise(const Steps &steps) {
 }
 
 /// Launches between events, for the GPU's own times.
-Status CudaDevice::runTimed(const Steps &steps) {
-  std::vector<CUevent> events(steps.list.size() + 1, nullptr);
+Status CudaDevice::runTimed(const Steps &steps, size_t first, size_t end) {
+  std::span<const Step> list(steps.list.data() + first, end - first);
+  std::vector<CUevent> events(list.size() + 1, nullptr);
   Status status;
   for (CUevent &event : events)
     if (status.ok())
@@ -468,8 +342,8 @@ Status CudaDevice::runTimed(const Steps &steps) {
   int64_t begin = now() - began;
   if (status.ok())
     api.cuEventRecord(events[0], context->stream());
-  for (size_t i = 0; i < steps.list.size() && status.ok(); ++i) {
-    status = issue(steps, steps.list[i]);
+  for (size_t i = 0; i < list.size() && status.ok(); ++i) {
+    status = issue(steps, list[i]);
     api.cuEventRecord(events[i + 1], context->stream());
   }
   if (status.ok())
@@ -479,12 +353,36 @@ Status CudaDevice::runTimed(const Steps &steps) {
     api.cuEventElapsedTime(&milliseconds, events[0], events[i]);
     return begin + int64_t(double(milliseconds) * 1e6);
   };
-  for (size_t i = 0; i < steps.list.size() && status.ok(); ++i)
-    times.push_back({steps.list[i].launch, 0, since(i), since(i + 1)});
+  for (size_t i = 0; i < list.size() && status.ok(); ++i)
+    times.push_back({list[i].launch, 0, since(i), since(i + 1)});
   for (CUevent event : events)
     if (event)
       api.cuEventDestroy(event);
   return status;
+}
+
+Status CudaDevice::runPart(const Steps &steps, size_t begin, size_t end) {
+  return stepwise    ? runStepwise(steps, begin, end)
+         : profiling ? runTimed(steps, begin, end)
+                     : issueAll(steps, begin, end);
+}
+
+/// Each block's launches when it has come; the next one comes meanwhile.
+Status CudaDevice::runBlocks(const Steps &steps) {
+  for (size_t begin = 0, end = 0; begin < steps.list.size(); begin = end) {
+    uint32_t block = weightsHere.blockOf(steps.list[begin].launch);
+    while (end < steps.list.size() &&
+           weightsHere.blockOf(steps.list[end].launch) == block)
+      ++end;
+    Status status = weightsHere.bring(block);
+    if (status.ok())
+      status = runPart(steps, begin, end);
+    if (status.ok())
+      status = weightsHere.used(block);
+    if (!status.ok())
+      return status;
+  }
+  return {};
 }
 
 Result<CUgraphExec> CudaDevice::capture(const Steps &steps) {
@@ -496,7 +394,7 @@ Result<CUgraphExec> CudaDevice::capture(const Steps &steps) {
       "cannot capture a graph");
   if (!status.ok())
     return status;
-  status = issueAll(steps);
+  status = issueAll(steps, 0, steps.list.size());
   Status ended =
       api.check(api.cuStreamEndCapture(stream, &graph), "capturing a graph");
   if (status.ok())
@@ -532,23 +430,29 @@ Status CudaDevice::runGraph(Steps steps, uint32_t segment) {
 
 Status CudaDevice::run(const Frame &frame, uint32_t segment) {
   lastFrame = &frame;
+  if (Status status = weightsHere.place(); !status.ok())
+    return status;
   if (Status status = clearFaults(); !status.ok())
     return status;
-  Result<Steps> steps = prepare(frame, segment);
+  Result<Steps> steps = maker.make(frame, segment);
   if (!steps.ok())
     return steps.status();
   if (steps->list.empty())
     return {};
-  if (stepwise)
-    return runStepwise(*steps);
-  if (profiling)
-    return runTimed(*steps);
+  if (weightsHere.streamed())
+    return runBlocks(*steps);
+  if (stepwise || profiling)
+    return runPart(*steps, 0, steps->list.size());
   return runGraph(std::move(*steps), segment);
 }
 
 Status CudaDevice::fetch(void *to, const char *from, uint64_t bytes) {
   if (bytes == 0)
     return {};
+  if (from >= weights() && from < weights() + model.weights().size()) {
+    std::memcpy(to, from, bytes); // an output that is a weight
+    return {};
+  }
   Status status =
       api.check(api.cuMemcpyDtoHAsync(to, reinterpret_cast<CUdeviceptr>(from),
                                       bytes, context->stream()),

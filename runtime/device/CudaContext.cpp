@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/device/CudaContext.h"
 
+#include "runtime/support/Sizes.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -13,9 +15,7 @@
 namespace tenon::rt {
 namespace {
 
-constexpr uint64_t uploadPiece = uint64_t(32) << 20;
-
-unsigned long long asUnsigned(uint64_t value) { return value; }
+std::string describe(uint64_t bytes) { return describeBytes(double(bytes)); }
 
 } // namespace
 
@@ -131,19 +131,18 @@ Result<CUdeviceptr> CudaContext::allocate(uint64_t bytes,
                                           const std::string &what) {
   bytes = std::max<uint64_t>(bytes, 256);
   if (limit != 0 && (bytes > limit || used > limit - bytes))
-    return TN_ERROR("%s: %llu bytes are needed and %llu of the %llu that "
-                    "--device-memory allows are in use",
-                    what.c_str(), asUnsigned(bytes), asUnsigned(used),
-                    asUnsigned(limit));
+    return TN_ERROR("%s: %s are needed and %s of the %s that --device-memory "
+                    "allows are in use",
+                    what.c_str(), describe(bytes).c_str(),
+                    describe(used).c_str(), describe(limit).c_str());
   CUdeviceptr pointer = 0;
   CUresult result = driver->cuMemAlloc(&pointer, bytes);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     size_t free = 0, total = 0;
     driver->cuMemGetInfo(&free, &total);
-    return TN_ERROR("%s: %llu bytes are needed on %s, which has %zu of its %zu "
-                    "free",
-                    what.c_str(), asUnsigned(bytes), gpuName.c_str(), free,
-                    total);
+    return TN_ERROR("%s: %s are needed on %s, which has %s of its %s free",
+                    what.c_str(), describe(bytes).c_str(), gpuName.c_str(),
+                    describe(free).c_str(), describe(total).c_str());
   }
   if (Status status = driver->check(result, what); !status.ok())
     return status;
@@ -158,36 +157,12 @@ void CudaContext::release(CUdeviceptr pointer, uint64_t bytes) {
   used -= std::min(used, std::max<uint64_t>(bytes, 256));
 }
 
-Status CudaContext::upload(CUdeviceptr to, const uint8_t *from,
-                           uint64_t bytes) {
-  PinnedBuffer buffers[2] = {PinnedBuffer(*driver), PinnedBuffer(*driver)};
-  CUevent done[2] = {};
-  Status status;
-  for (unsigned i = 0; i < 2 && status.ok(); ++i) {
-    status = buffers[i].reserve(std::min(bytes, uploadPiece));
-    if (status.ok())
-      status = driver->check(
-          driver->cuEventCreate(&done[i], CU_EVENT_DISABLE_TIMING),
-          "cannot make an event");
-  }
-  for (uint64_t at = 0, n = 0; at < bytes && status.ok();
-       at += uploadPiece, ++n) {
-    unsigned i = n % 2;
-    uint64_t size = std::min(uploadPiece, bytes - at);
-    if (n >= 2)
-      driver->cuEventSynchronize(done[i]);
-    std::memcpy(buffers[i].data(), from + at, size);
-    status = driver->check(
-        driver->cuMemcpyHtoDAsync(to + at, buffers[i].data(), size, itsStream),
-        "copying weights to the GPU");
-    driver->cuEventRecord(done[i], itsStream);
-  }
-  if (status.ok())
-    status = synchronize("copying weights to the GPU");
-  for (CUevent event : done)
-    if (event)
-      driver->cuEventDestroy(event);
-  return status;
+uint64_t CudaContext::freeBytes() const {
+  size_t free = 0, total = 0;
+  driver->cuMemGetInfo(&free, &total);
+  // The driver needs some for itself, and allocations have gaps.
+  uint64_t most = uint64_t(free) - free / 32;
+  return limit == 0 ? most : std::min(most, limit - std::min(limit, used));
 }
 
 Status CudaContext::synchronize(const std::string &what) {
@@ -209,9 +184,9 @@ Status PinnedBuffer::reserve(uint64_t bytes) {
   if (memory)
     driver.cuMemFreeHost(std::exchange(memory, nullptr));
   capacity = 0;
-  Status status = driver.check(
-      driver.cuMemHostAlloc(&memory, bytes, 0),
-      format("no pinned memory for %llu bytes", asUnsigned(bytes)));
+  Status status =
+      driver.check(driver.cuMemHostAlloc(&memory, bytes, 0),
+                   format("no pinned memory for %s", describe(bytes).c_str()));
   if (status.ok())
     capacity = bytes;
   return status;

@@ -37,11 +37,9 @@ public:
   /// Memory of the GPU; `what` is for the message when there is too little.
   Result<CUdeviceptr> allocate(uint64_t bytes, const std::string &what);
   void release(CUdeviceptr pointer, uint64_t bytes);
-  uint64_t usedBytes() const { return used; }
+  /// What may still be allocated.
+  uint64_t freeBytes() const;
 
-  /// Copies to the GPU through two pinned buffers, so that reading the host's
-  /// memory, which may be a file, and the copy overlap. Waits.
-  Status upload(CUdeviceptr to, const uint8_t *from, uint64_t bytes);
   Status synchronize(const std::string &what);
 
 private:

@@ -88,6 +88,11 @@ void printPeak(const Session &session) {
                plan.string(plan.header().peakFormula));
 }
 
+void printMemoryNote(const Session &session) {
+  if (std::string note = session.device().memoryNote(); !note.empty())
+    std::fprintf(stderr, "%s\n", note.c_str());
+}
+
 Status writeTrace(const Session &session, const std::string &path) {
   if (path.empty())
     return {};
@@ -128,6 +133,7 @@ Status run(Runner &runner, const Options &options) {
     session.enableProfile();
   if (Status status = session.run(); !status.ok())
     return status;
+  printMemoryNote(session);
   const Plan &plan = runner.payload.plan();
   std::vector<NpyView> outputs;
   for (size_t i = 0; i < plan.outputs().size(); ++i) {
@@ -155,6 +161,7 @@ Status bench(Runner &runner, const Options &options) {
     if (Status status = session.run(); !status.ok())
       return status;
   } while (milliseconds() - begin < limit / 10);
+  printMemoryNote(session);
   BenchResult result;
   begin = milliseconds();
   for (double last = begin; last - begin < limit || result.times.size() < 3;) {

@@ -78,15 +78,6 @@ double giga(int64_t work, double ms) {
 
 } // namespace
 
-std::string describeBytes(double bytes) {
-  if (bytes < 1e4)
-    return format("%.0f B", bytes);
-  if (bytes < 1e6)
-    return format("%.1f kB", bytes / 1e3);
-  return bytes < 1e10 ? format("%.1f MB", bytes / 1e6)
-                      : format("%.2f GB", bytes / 1e9);
-}
-
 std::string jsonString(const std::string &text) {
   std::string out = "\"";
   for (char c : text) {

@@ -8,6 +8,7 @@
 #define TENON_RUNTIME_MAIN_REPORT_H
 
 #include "runtime/Session.h"
+#include "runtime/support/Sizes.h"
 
 #include <string>
 
@@ -43,10 +44,6 @@ std::string traceJson(const Session &session);
 
 /// `text` as a JSON string, with its quotes.
 std::string jsonString(const std::string &text);
-
-/// "437.9 MB".
-std::string describeBytes(double bytes);
-
 } // namespace tenon::rt
 
 #endif // TENON_RUNTIME_MAIN_REPORT_H

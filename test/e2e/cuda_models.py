@@ -3,95 +3,120 @@
 
 As tiny_models.py, for each precision of the list (f32, f16, bf16). f32 must be as near to the references as the CPU
 target (1e-4 absolute and relative). Halves are held to the root mean square of the error over that of the reference:
-5e-3 for f16, whose rounding is 5e-4 and meets a few dozen roundings in a row, and 2e-2 for bf16, whose is 4e-3.
+5e-3 for f16, 2e-2 for bf16, and at most half more than ONNX Runtime's error of the same model with each value stored in
+that type (half_reference.py). Models with caches are also fed by themselves, a prefill and then token by token, the
+caches as inputs and outputs, against ONNX Runtime in f32.
+
 Any finding of the emulator's checkers fails a run. Without NVRTC or emulator there is nothing to test, which is said.
 """
 import argparse
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from models import ROOT, compile_model, differences, part
+import onnx
+from cuda_support import LIMITS, Skipped, compile_cuda, run_emulated
+from half_reference import reference_error, relative_errors, run_onnx
+from models import ROOT, compile_model, differences
 
 TOLERANCE = 1e-4
-LIMITS = {"f16": 5e-3, "bf16": 2e-2}
+MORE = 1.5  # than ONNX Runtime's error, at most
+PREFILL, DECODE = 9, 3
 
 
-def run(tenon, artifact, inputs, outputs):
-    done = subprocess.run(
-        [tenon, "run", str(artifact), "--run", "--device=emulated", f"--inputs={inputs}", f"--outputs={outputs}"],
-        capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{artifact} --run: exit {done.returncode}\n{done.stderr}")
-    return dict(np.load(outputs))
+def dims_of(value):
+    return [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
 
 
-def rms_problems(want, got, limit):
-    """The relative root-mean-square errors that are too great, and the greatest."""
-    wrong, worst = [], 0.0
-    for key in want:
-        if key.startswith(("margin(", "argmax(", "stats(")):
-            continue
-        w, g = want[key].astype(np.float64), part(key, got).astype(np.float64)
-        if g.shape != w.shape:
-            wrong.append(f"{key}: shape {g.shape}, expected {w.shape}")
-            continue
-        scale = np.sqrt((w * w).mean()) or 1.0
-        error = float(np.sqrt(((w - g) ** 2).mean()) / scale)
-        worst = max(worst, error)
-        if not error <= limit:
-            wrong.append(f"{key}: relative rms error {error:.2e}, at most {limit:g} is allowed")
-    return wrong, worst
+def feed_tokens(model, tokens, pasts):
+    """Inputs for `tokens`, int64 [batch, n], behind the caches `pasts`."""
+    length = next(iter(pasts.values())).shape[2]
+    batch, count = tokens.shape
+    feeds = {"input_ids": tokens, "attention_mask": np.ones((batch, length + count), np.int64),
+             "position_ids": np.tile(np.arange(length, length + count), (batch, 1))}
+    names = {i.name for i in model.graph.input}
+    return {k: v for k, v in feeds.items() if k in names} | pasts
 
 
-def check(tenon, folder, precision, scratch):
-    artifact = Path(scratch) / f"{folder.name}-{precision}"
-    seconds = compile_model(tenon, folder / "model.onnx", artifact, "--target=cuda", "--arch=sm_80",
-                            f"--precision={precision}")
-    problems, worst = [], 0.0
+def check_decode(path, run, precision):
+    """A prefill, then token by token; each with the caches that it left itself. `run` runs the artifact."""
+    model, problems, worst = onnx.load(path), [], 0.0
+    caches = [i for i in model.graph.input if i.name.startswith("past_key_values")]
+    if not caches:
+        return [], 0.0
+    tokens = np.random.default_rng(5).integers(0, 200, (2, PREFILL + DECODE))
+    empty = {c.name: np.zeros((2, dims_of(c)[1], 0, dims_of(c)[3]), np.float32) for c in caches}
+    ends = [0, PREFILL, *range(PREFILL + 1, PREFILL + DECODE + 1)]
+    wants, gots = empty, empty
+    for begin, end in zip(ends, ends[1:]):
+        want = run_onnx(str(path), feed_tokens(model, tokens[:, begin:end], wants))
+        got = run(feed_tokens(model, tokens[:, begin:end], gots))
+        wrong, largest = compare(want, got, precision)
+        problems += [f"tokens {begin} to {end}: {w}" for w in wrong]
+        worst = max(worst, largest)
+        wants, gots = ({c.name: out[c.name.replace("past_key_values", "present")] for c in caches}
+                       for out in (want, got))
+    return problems, worst
+
+
+def compare(want, got, precision, limit=None):
+    """Problems, and the largest difference or relative error."""
+    if precision == "f32":
+        return differences(want, got, TOLERANCE, TOLERANCE)
+    limit = limit or LIMITS[precision]
+    errors = relative_errors(want, got)
+    wrong = [f"{key}: relative rms error {error:.2e}, at most {limit:.2e} is allowed"
+             for key, error in errors.items() if not error <= limit]
+    return wrong, max(errors.values(), default=0.0)
+
+
+def check(options, folder, precision, scratch):
+    model, artifact = folder / "model.onnx", Path(scratch) / f"{folder.name}-{precision}"
+    compile_cuda(compile_model, options.tenon, model, artifact, f"--arch={options.arch}", f"--precision={precision}")
+
+    def run(feeds):
+        return run_emulated(options.tenon, artifact, feeds, scratch, arch=options.arch)[0]
+
+    problems, worst, reference = [], 0.0, ""
     for case in ("", "2"):
         inputs, outputs = folder / f"inputs{case}.npz", folder / f"outputs{case}.npz"
         if not inputs.exists():
             continue
-        got = run(tenon, artifact, inputs, Path(scratch) / "got.npz")
-        want = dict(np.load(outputs))
-        if precision == "f32":
-            wrong, largest = differences(want, got, TOLERANCE, TOLERANCE)
-        else:
-            wrong, largest = rms_problems(want, got, LIMITS[precision])
+        want, limit = dict(np.load(outputs)), None
+        if precision != "f32":
+            ours, other = reference_error(model, dict(np.load(inputs)), want, precision)
+            if ours == ours:  # else it cannot run the model
+                reference = f", ONNX Runtime's, stored: {ours:.2e}" + (f", converted: {other:.2e}" if other == other else "")
+                limit = min(LIMITS[precision], MORE * ours)
+        wrong, largest = compare(want, run(inputs), precision, limit)
         problems += [f"case {case or 1}: {w}" for w in wrong]
         worst = max(worst, largest)
+    wrong, largest = check_decode(model, run, precision)
     artifact.unlink()
-    return problems, worst, seconds
+    return problems + wrong, max(worst, largest), reference
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tenon")
+    parser.add_argument("tenon", type=lambda path: str(Path(path).resolve()))
     parser.add_argument("--precision", default="f32,f16,bf16")
+    parser.add_argument("--arch", default="sm_80", help="the GPU that the emulator plays")
     parser.add_argument("folders", nargs="*", type=Path)
     options = parser.parse_intermixed_args()
-    tenon = str(Path(options.tenon).resolve())
-    if not (Path(tenon).parent / "libtenon_emulator.so").exists():
-        print("skipped: no emulator in this build")
-        return
-    folders = options.folders or sorted((ROOT / "test/models/tiny").iterdir())
     failed = 0
     with tempfile.TemporaryDirectory() as scratch:
-        for folder in folders:
+        for folder in options.folders or sorted((ROOT / "test/models/tiny").iterdir()):
             for precision in options.precision.split(","):
                 try:
-                    problems, worst, seconds = check(tenon, folder, precision, scratch)
+                    problems, worst, reference = check(options, folder, precision, scratch)
+                except Skipped as e:
+                    print(f"skipped: {e}")
+                    return
                 except RuntimeError as e:
-                    if "no NVRTC found" in str(e):
-                        print("skipped: no NVRTC on this machine")
-                        return
-                    problems, worst, seconds = [str(e)], float("nan"), 0
+                    problems, worst, reference = [str(e)], float("nan"), ""
                 failed += bool(problems)
-                print(f"{'FAIL' if problems else 'ok  '} {folder.name:24} {precision:5} error {worst:.2e}, "
-                      f"compiled in {seconds:.1f} s", flush=True)
+                print(f"{'FAIL' if problems else 'ok  '} {folder.name:24} {precision:5} error {worst:.2e}{reference}", flush=True)
                 for p in problems:
                     print(f"     {p}")
     print(f"{failed} failed")

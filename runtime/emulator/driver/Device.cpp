@@ -117,6 +117,13 @@ CUresult Driver::readEnvironment() {
   }
   DeviceMemory::get().setLimit(bytes);
   checks = Checks::fromEnvironment();
+  const char *streams = std::getenv("TENON_EMULATOR_STREAMS");
+  putOff = streams && std::strcmp(streams, "late") == 0;
+  if (streams && *streams && !putOff && std::strcmp(streams, "now") != 0) {
+    say("TENON_EMULATOR_STREAMS must be now or late, found '" +
+        rt::printable(streams) + "'");
+    return CUDA_ERROR_NO_DEVICE;
+  }
   return CUDA_SUCCESS;
 }
 
@@ -312,4 +319,4 @@ TN_EXPORT CUresult cuCtxGetCurrent(CUcontext *out) {
   return CUDA_SUCCESS;
 }
 
-TN_EXPORT CUresult cuCtxSynchronize(void) { return checkDriver(); }
+TN_EXPORT CUresult cuCtxSynchronize(void) { return finishAll(); }

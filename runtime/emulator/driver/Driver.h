@@ -10,13 +10,15 @@
 
 /// \file
 /// One device with one context. Work is done when it is submitted, in the
-/// order of submission over all streams, or recorded where a stream captures.
+/// order of submission over all streams, or recorded where a stream captures;
+/// or (`late`) when the host or another stream waits for it.
 
 #include "runtime/device/cuda_types.h"
 #include "runtime/emulator/check/Findings.h"
 #include "runtime/emulator/exec/Decoder.h"
 #include "runtime/emulator/exec/State.h"
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -50,6 +52,8 @@ public:
   CUresult initialise();
   bool ready() const { return initialised; }
   const DeviceModel &device() const { return model; }
+  /// Streams put their work off: one that waits too little for another shows.
+  bool late() const { return putOff; }
 
   /// The error that every call returns after a launch has failed.
   CUresult sticky() const { return failure; }
@@ -68,7 +72,7 @@ public:
 private:
   CUresult readEnvironment();
 
-  bool initialised = false;
+  bool initialised = false, putOff = false;
   DeviceModel model;
   CUresult failure = CUDA_SUCCESS;
   Fault fault = Fault::None;
@@ -79,6 +83,18 @@ private:
 CUresult checkDriver();
 /// Does the work now, or records it where `stream` captures.
 CUresult submit(CUstream stream, Command command);
+/// Does what streams have put off: of all of them.
+CUresult finishAll();
+
+/// A stream's work where it is put off until somebody must have it.
+struct Queue {
+  std::deque<Command> commands;
+  uint64_t added = 0, done = 0;
+
+  /// Does the work until `count` commands in all are done.
+  CUresult finish(uint64_t count);
+};
+
 /// What kernel arguments and attributes launch.
 struct LaunchRequest {
   CUfunction function = nullptr;
@@ -109,12 +125,15 @@ struct CUgraph_st {
 };
 
 struct CUgraphExec_st {
-  std::vector<tenon::emu::Command> commands;
+  std::shared_ptr<const std::vector<tenon::emu::Command>> commands;
 };
 
 struct CUstream_st {
-  std::shared_ptr<CUgraph_st> capture; // null: works at once
+  std::shared_ptr<CUgraph_st> capture; // null: works
   bool captureOrigin = false;
+  /// What it is still to do, where work is put off.
+  std::shared_ptr<tenon::emu::Queue> queue =
+      std::make_shared<tenon::emu::Queue>();
 };
 
 #endif // TENON_RUNTIME_EMULATOR_DRIVER_DRIVER_H

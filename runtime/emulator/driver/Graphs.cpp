@@ -25,7 +25,8 @@ CUresult instantiate(CUgraphExec *out, CUgraph graph) {
   if (!out || !graph)
     return CUDA_ERROR_INVALID_VALUE;
   auto *made = new CUgraphExec_st;
-  made->commands = graph->commands;
+  made->commands =
+      std::make_shared<const std::vector<Command>>(graph->commands);
   *out = made;
   return CUDA_SUCCESS;
 }
@@ -87,8 +88,8 @@ TN_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {
 TN_EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   if (!exec)
     return CUDA_ERROR_INVALID_VALUE;
-  return submit(stream, [exec] {
-    for (const Command &command : exec->commands)
+  return submit(stream, [commands = exec->commands] {
+    for (const Command &command : *commands)
       if (CUresult error = command())
         return error;
     return CUDA_SUCCESS;

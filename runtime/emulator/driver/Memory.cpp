@@ -125,6 +125,7 @@ TN_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
 TN_EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
   if (pointer == 0)
     return CUDA_SUCCESS;
+  (void)finishAll();
   std::lock_guard<std::recursive_mutex> lock(Driver::get().mutex);
   return DeviceMemory::get().release(pointer) ? CUDA_SUCCESS
                                               : CUDA_ERROR_INVALID_VALUE;
@@ -138,6 +139,7 @@ TN_EXPORT CUresult cuMemAllocHost_v2(void **pointer, size_t bytes) {
 }
 
 TN_EXPORT CUresult cuMemFreeHost(void *pointer) {
+  (void)finishAll();
   if (!pointer || !DeviceMemory::get().removeHost(pointer))
     return CUDA_ERROR_INVALID_VALUE;
   std::free(pointer);
