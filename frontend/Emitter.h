@@ -50,6 +50,8 @@ public:
   ErrorSink &errors;
   GraphServices &services;
   ir::ShapeValues shapeValues;
+  /// In how many branches on data this is: ops that may not be wanted.
+  unsigned branches = 0;
 
   void setLocation(const ir::Location &loc) { builder.loc = loc; }
   const ir::Location &location() const { return builder.loc; }

@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Remarks.h"
-#include "ir/support/Diag.h"
+#include "ir/support/Output.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 
 using namespace tenon;
@@ -68,19 +67,8 @@ void Remarks::writeYaml(llvm::raw_ostream &os) const {
 }
 
 llvm::Error Remarks::write(llvm::StringRef path) const {
-  std::error_code code;
-  llvm::raw_fd_ostream os(path, code, llvm::sys::fs::OF_Text);
-  if (code)
-    return userError("cannot write remarks to '{0}': {1}", path,
-                     code.message());
-  if (path.ends_with(".yaml") || path.ends_with(".yml"))
-    writeYaml(os);
-  else
-    writeJson(os);
-  os.close();
-  code = os.error();
-  os.clear_error();
-  return code ? userError("cannot write remarks to '{0}': {1}", path,
-                          code.message())
-              : llvm::Error::success();
+  bool yaml = path.ends_with(".yaml") || path.ends_with(".yml");
+  return writeWhole(path, [&](llvm::raw_ostream &os) {
+    yaml ? writeYaml(os) : writeJson(os);
+  });
 }

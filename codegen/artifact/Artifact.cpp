@@ -254,6 +254,7 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
   report.numSources =
       hostSources.size() + deviceSources.size() * options.archs.size();
   report.compiled += objects->compiled;
+  report.cacheProblem = objects->cacheProblem;
   report.compileSeconds = watch.lap();
   if (llvm::Error error =
           linkArtifact(*compiler, *objects, options, temporary->path))
@@ -268,8 +269,8 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
                                       formSizes(hostSources, *objects)));
   if (!plan)
     return plan.takeError();
-  if (llvm::Error error = appendPayload(*file, program, *plan, options,
-                                        *deviceCode))
+  if (llvm::Error error =
+          appendPayload(*file, program, *plan, options, *deviceCode))
     return error;
   report.fileBytes = file->fileBytes();
   report.weightBytes = plan->weightBytes;
@@ -284,8 +285,8 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
 
 llvm::Error verifyArtifact(llvm::StringRef path) {
   auto payload = rt::Payload::open(path.str());
-  rt::Status status = payload.ok() ? payload->verifyWeights(hostJobs(0))
-                                   : payload.status();
+  rt::Status status =
+      payload.ok() ? payload->verifyWeights(hostJobs(0)) : payload.status();
   return withPrefix(fromStatus(status), path + ": error: ");
 }
 

@@ -43,6 +43,8 @@ struct ArtifactReport {
   uint64_t fileBytes = 0, weightBytes = 0, codeBytes = 0;
   unsigned numSources = 0, compiled = 0;
   double compileSeconds = 0, linkSeconds = 0, weightSeconds = 0;
+  /// Why nothing compiled is kept for the next time; empty where it is.
+  std::string cacheProblem;
   /// CUDA: what the units take of a GPU, for each architecture.
   std::vector<std::pair<const GpuArch *, KernelResources>> kernels;
 };

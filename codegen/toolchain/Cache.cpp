@@ -15,6 +15,10 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include <chrono>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -60,6 +64,19 @@ void touch(llvm::StringRef file) {
   llvm::sys::Process::SafelyCloseFileDescriptor(fd);
 }
 
+/// The open folder \p name, locked; -1 if another process has the lock or has
+/// removed the folder. Children do not inherit it.
+int lockFolder(const char *name) {
+  int fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  struct stat info;
+  if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &info) == 0 &&
+      info.st_nlink > 0)
+    return fd;
+  if (fd >= 0)
+    close(fd);
+  return -1;
+}
+
 struct Entry {
   std::string path;
   llvm::sys::TimePoint<> used;
@@ -70,29 +87,52 @@ struct Entry {
 
 llvm::Expected<WorkFolder> WorkFolder::create(llvm::StringRef parent) {
   std::error_code failed = fs::create_directories(parent);
-  llvm::SmallString<128> made;
-  if (!failed)
+  // Until it is locked, another process may take it for one that was left.
+  for (unsigned tries = 0; !failed && tries < 100; ++tries) {
+    llvm::SmallString<128> made;
     failed =
         fs::createUniqueDirectory(joined(parent, workPrefix.drop_back()), made);
-  if (failed)
-    return userError("{0}: cannot make a folder: {1}", parent,
-                     failed.message());
-  WorkFolder out;
-  out.folder = std::string(made);
-  return out;
+    int lock = failed ? -1 : lockFolder(made.c_str());
+    if (lock < 0)
+      continue;
+    WorkFolder out;
+    out.folder = std::string(made);
+    out.lock = lock;
+    return out;
+  }
+  return userError("{0}: cannot make a folder: {1}", parent,
+                   failed ? failed.message() : "it does not stay");
+}
+
+void WorkFolder::removeLeft(llvm::StringRef parent) {
+  std::error_code failed;
+  for (fs::directory_iterator at(parent, failed), end; at != end && !failed;
+       at.increment(failed)) {
+    if (!path::filename(at->path()).starts_with(workPrefix))
+      continue;
+    int lock = lockFolder(at->path().c_str());
+    if (lock < 0)
+      continue;
+    fs::remove_directories(at->path());
+    close(lock);
+  }
 }
 
 WorkFolder::WorkFolder(WorkFolder &&other) noexcept
-    : folder(std::exchange(other.folder, "")) {}
+    : folder(std::exchange(other.folder, "")),
+      lock(std::exchange(other.lock, -1)) {}
 
 WorkFolder &WorkFolder::operator=(WorkFolder &&other) noexcept {
   std::swap(folder, other.folder);
+  std::swap(lock, other.lock);
   return *this;
 }
 
 WorkFolder::~WorkFolder() {
-  if (!folder.empty())
-    fs::remove_directories(folder);
+  if (folder.empty())
+    return;
+  fs::remove_directories(folder);
+  close(lock);
 }
 
 std::string WorkFolder::file(llvm::StringRef name) const {
@@ -101,12 +141,20 @@ std::string WorkFolder::file(llvm::StringRef name) const {
 
 Cache::Cache(llvm::StringRef named)
     : folder(named.empty() ? defaultFolder() : named.str()) {
-  if (folder.empty())
+  if (folder.empty()) {
+    why = "there is no home folder for a cache";
     return;
+  }
   std::string objects = joined(folder, "objects");
-  if (fs::create_directories(objects) ||
-      fs::access(objects, fs::AccessMode::Write))
-    folder.clear();
+  std::error_code failed = fs::create_directories(objects);
+  if (!failed)
+    failed = fs::access(objects, fs::AccessMode::Write);
+  if (!failed) {
+    WorkFolder::removeLeft(folder);
+    return;
+  }
+  why = objects + ": cannot be written: " + failed.message();
+  folder.clear();
 }
 
 std::string Cache::key(llvm::ArrayRef<llvm::StringRef> parts) {
@@ -160,14 +208,6 @@ void Cache::prune(uint64_t limit) const {
   if (folder.empty())
     return;
   std::error_code failed;
-  auto yesterday = std::chrono::system_clock::now() - std::chrono::hours(24);
-  for (fs::directory_iterator at(folder, failed), end; at != end && !failed;
-       at.increment(failed)) {
-    auto status = at->status();
-    if (path::filename(at->path()).starts_with(workPrefix) && status &&
-        status->getLastModificationTime() < yesterday)
-      fs::remove_directories(at->path());
-  }
   std::vector<Entry> entries;
   uint64_t total = 0;
   for (fs::recursive_directory_iterator at(joined(folder, "objects"), failed),

@@ -108,8 +108,8 @@ llvm::Expected<HostCxx> HostCxx::find() {
     return found;
   }
   return userError(
-      "no C++ compiler found (tried {0}): install g++ or clang, or "
-      "set CXX",
+      "no C++ compiler found (tried {0}): install g++ (on Debian and Ubuntu: "
+      "apt install g++) or clang, or set CXX",
       tried);
 }
 
@@ -140,7 +140,7 @@ HostCxx::compile(llvm::ArrayRef<Source> sources,
   auto folder = cache.workFolder();
   if (!folder)
     return folder.takeError();
-  Objects objects{std::move(*folder), {}, 0};
+  Objects objects{std::move(*folder), {}, 0, cache.problem().str()};
   const WorkFolder &work = objects.folder;
   std::vector<std::string> keys;
   std::vector<size_t> missing;

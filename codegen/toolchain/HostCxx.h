@@ -31,6 +31,7 @@ struct Objects {
   WorkFolder folder;
   std::vector<std::string> files; ///< one for each source, in order
   unsigned compiled = 0;          ///< how many were not in the cache
+  std::string cacheProblem;       ///< Cache::problem
 };
 
 /// A C++ compiler: $CXX, else the one Tenon was built with, else c++, g++ or

@@ -121,6 +121,7 @@ Value *importIf(NodeView &node, Emitter &emit) {
     if (emit.failed())
       return nullptr;
     Op *last = lastOf(emit.func.body);
+    ++emit.branches;
     Values a = emit.services.importSubgraph(*thenGraph);
     if (emit.failed())
       return nullptr;
@@ -130,6 +131,7 @@ Value *importIf(NodeView &node, Emitter &emit) {
     if (emit.failed())
       return nullptr;
     guardIndices(emit, lastOfThen, otherwise);
+    --emit.branches;
     if (a.size() != b.size())
       return node.fail("its branches have {0} and {1} outputs", a.size(),
                        b.size());

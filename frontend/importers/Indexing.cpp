@@ -9,6 +9,7 @@
 #include "frontend/NodeView.h"
 #include "frontend/OnnxOps.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace llvm;
@@ -25,6 +26,43 @@ bool checkIndices(NodeView &node, Value *indices) {
     return true;
   node.fail("the indices are {0}; expected i32 or i64", indices->type);
   return false;
+}
+
+/// Refuses constant indices that \p x does not have: the node can only fail.
+/// Index i of the list is one of dimension \p axisOf(i). What is not known here
+/// is checked when running.
+bool checkRange(NodeView &node, Emitter &emit, Value *x, Value *indices,
+                function_ref<int64_t(uint64_t)> axisOf) {
+  constexpr uint64_t most = 1 << 20;
+  const Op *def = indices->def(OpKind::Const);
+  if (emit.failed() || !def || emit.branches != 0)
+    return !emit.failed();
+  const Constant &list = *def->attrs<ConstAttrs>().value;
+  for (uint64_t i = 0; i < list.numElements() && i < most; ++i) {
+    int64_t axis = axisOf(i), at = list.intAt(i);
+    if (axis >= int64_t(x->rank()))
+      return true; // inference says more of that
+    std::optional<int64_t> size = x->shape()[axis].constant();
+    if (size && (at < -*size || at >= *size)) {
+      node.fail("index {0} is out of range: axis {1} has {2} entries", at, axis,
+                *size);
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The same of lists of positions, the last dimension of \p indices, in the
+/// dimensions from \p first on.
+bool checkPositions(NodeView &node, Emitter &emit, Value *x, Value *indices,
+                    int64_t first) {
+  if (indices->rank() == 0)
+    return true;
+  int64_t depth = indices->shape().back().constant().value_or(0);
+  return depth < 1 ||
+         checkRange(
+             node, emit, x, indices,
+             [&](uint64_t i) { return first + int64_t(i % uint64_t(depth)); });
 }
 
 ScatterReduction reduction(NodeView &node) {
@@ -48,14 +86,18 @@ ScatterReduction reduction(NodeView &node) {
 Value *importGather(NodeView &node, Emitter &emit) {
   Value *x = node.input(0), *indices = node.input(1);
   int64_t axis = node.checkedAxis(node.intAttr("axis", 0), x->rank());
-  return checkIndices(node, indices) ? emit.gather(x, indices, axis) : nullptr;
+  if (!checkIndices(node, indices) ||
+      !checkRange(node, emit, x, indices, [&](uint64_t) { return axis; }))
+    return nullptr;
+  return emit.gather(x, indices, axis);
 }
 
 Value *importGatherElements(NodeView &node, Emitter &emit) {
   Value *x = node.input(0), *indices = node.input(1);
   AxisAttrs attrs;
   attrs.axis = node.checkedAxis(node.intAttr("axis", 0), x->rank());
-  if (!checkIndices(node, indices))
+  if (!checkIndices(node, indices) ||
+      !checkRange(node, emit, x, indices, [&](uint64_t) { return attrs.axis; }))
     return nullptr;
   return emit.op(OpKind::GatherElements, {x, indices}, attrs);
 }
@@ -66,7 +108,8 @@ Value *importGatherNd(NodeView &node, Emitter &emit) {
   attrs.batchDims = node.intAttr("batch_dims", 0);
   if (attrs.batchDims < 0)
     return node.fail("attribute 'batch_dims' is {0}", attrs.batchDims);
-  if (!checkIndices(node, indices))
+  if (!checkIndices(node, indices) ||
+      !checkPositions(node, emit, x, indices, attrs.batchDims))
     return nullptr;
   return emit.op(OpKind::GatherNd, {x, indices}, attrs);
 }
@@ -75,7 +118,8 @@ Value *importScatterNd(NodeView &node, Emitter &emit) {
   Value *x = node.input(0), *indices = node.input(1), *updates = node.input(2);
   ScatterNdAttrs attrs;
   attrs.reduction = reduction(node);
-  if (!checkIndices(node, indices))
+  if (!checkIndices(node, indices) ||
+      !checkPositions(node, emit, x, indices, 0))
     return nullptr;
   return emit.op(OpKind::ScatterNd, {x, indices, updates}, attrs);
 }
@@ -85,7 +129,8 @@ Value *importScatterElements(NodeView &node, Emitter &emit) {
   ScatterElementsAttrs attrs;
   attrs.axis = node.checkedAxis(node.intAttr("axis", 0), x->rank());
   attrs.reduction = reduction(node);
-  if (!checkIndices(node, indices))
+  if (!checkIndices(node, indices) ||
+      !checkRange(node, emit, x, indices, [&](uint64_t) { return attrs.axis; }))
     return nullptr;
   return emit.op(OpKind::ScatterElements, {x, indices, updates}, attrs);
 }

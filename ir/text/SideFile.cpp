@@ -7,6 +7,7 @@
 
 #include "ir/text/SideFile.h"
 #include "ir/support/Diag.h"
+#include "ir/support/Output.h"
 #include "ir/text/Names.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/EndianStream.h"
@@ -201,29 +202,10 @@ Expected<ParsedFile> parseFile(StringRef path) {
   return parse(**buffer, [&](StringRef name) { return side->lookup(name); });
 }
 
-/// Writes through a temporary file, so that a failure leaves no half a file.
-static Error writeWith(StringRef path,
-                       function_ref<void(raw_ostream &)> write) {
-  Expected<sys::fs::TempFile> file =
-      sys::fs::TempFile::create(path + ".tmp%%%%%%%%", sys::fs::all_read |
-                                                           sys::fs::all_write);
-  if (!file)
-    return withPrefix(file.takeError(), path + ": error: ");
-  raw_fd_ostream os(file->FD, /*shouldClose=*/false);
-  write(os);
-  os.flush();
-  std::error_code failed = os.error();
-  os.clear_error();
-  if (!failed)
-    return withPrefix(file->keep(path), path + ": error: ");
-  consumeError(file->discard());
-  return withPrefix(errorCodeToError(failed), path + ": error: ");
-}
-
 Error writeFile(const Module &module, StringRef path,
                 const PrintOptions &options) {
-  if (Error error =
-          writeWith(path, [&](raw_ostream &os) { print(module, os, options); }))
+  if (Error error = writeWhole(
+          path, [&](raw_ostream &os) { print(module, os, options); }))
     return error;
   std::string weights = sideFilePath(path);
   ConstantNames names(module, options.maxInlineElements);
@@ -232,7 +214,7 @@ Error writeFile(const Module &module, StringRef path,
     sys::fs::remove(weights);
     return Error::success();
   }
-  Error error = writeWith(
+  Error error = writeWhole(
       weights, [&](raw_ostream &os) { writeSideFile(module, os, options); });
   if (error) // half of the two is nothing
     sys::fs::remove(path);

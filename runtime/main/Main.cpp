@@ -17,6 +17,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <sys/stat.h>
 
 using namespace tenon::rt;
 
@@ -122,7 +123,19 @@ Status info(Runner &runner, const Options &options) {
   return {};
 }
 
+/// What is written must not replace the program that runs.
+Status checkOutput(const char *flag, const std::string &path) {
+  struct stat self, there;
+  if (stat(path.c_str(), &there) != 0 || stat("/proc/self/exe", &self) != 0 ||
+      there.st_dev != self.st_dev || there.st_ino != self.st_ino)
+    return {};
+  return TN_ERROR("%s=%s: is this program itself; give another file", flag,
+                  path.c_str());
+}
+
 Status run(Runner &runner, const Options &options) {
+  if (Status status = checkOutput("--outputs", options.outputs); !status.ok())
+    return status;
   if (Status status = startSession(runner, options); !status.ok())
     return status;
   if (Status status = readInputs(runner, options.inputs); !status.ok())
@@ -220,6 +233,8 @@ Status dispatch(const Options &options) {
   auto payload = Payload::open("/proc/self/exe", options.pages);
   if (!payload.ok())
     return payload.status();
+  if (Status status = checkOutput("--profile", options.profile); !status.ok())
+    return status;
   Runner runner{std::move(*payload), {}, {}, {}};
   switch (options.command) {
   case Command::Info:

@@ -142,14 +142,36 @@ def kernel_of_the_least_number():
 
 @model
 def gather_of_the_greatest_numbers():
-    return make([node("Gather", "x i", "y")], [value("x", [3, 2])], [ints("i", 2**63 - 1, -2**63)]), EITHER
+    return make([node("Gather", "x i", "y")], [value("x", [3, 2])], [ints("i", 2**63 - 1, -2**63)]), \
+        "index 9223372036854775807 is out of range: axis 0 has 3 entries"
+
+
+def gather_far_outside(entries):
+    nodes = [node("Gather", f"x i{k}", f"y{k}", name=f"g{k}") for k in range(4)]
+    return make(nodes + [node("Concat", "y0 y1 y2 y3", "y", axis=0)], [value("x", [entries, 2])],
+                [ints("i0", 2, -2), ints("i1", 2**62), ints("i2", 4, 5), ints("i3", 1, -2**63)])
 
 
 @model
-def gather_far_outside():
-    nodes = [node("Gather", f"x i{k}", f"y{k}") for k in range(4)] + [node("Concat", "y0 y1 y2 y3", "y", axis=0)]
-    return make(nodes, [value("x", [5, 2])],
-                [ints("i0", -2**31), ints("i1", 2**62), ints("i2", 4, 5), ints("i3", 1, -2**63)]), EITHER
+def gather_far_outside_of_five():
+    return gather_far_outside(5), "node 'g1' (Gather): index 4611686018427387904 is out of range: axis 0 has 5 entries"
+
+
+@model
+def gather_far_outside_of_any_size():
+    return gather_far_outside("n"), OK
+
+
+@model
+def gather_just_outside():
+    return make([node("GatherElements", "x i", "y", axis=1)], [value("x", [1, 3])],
+                [numpy_helper.from_array(np.array([[-3, 2, -4]]), "i")]), "index -4 is out of range: axis 1 has 3 entries"
+
+
+@model
+def scatter_outside():
+    return make([node("ScatterND", "x i u", "y")], [value("x", [4, 3]), value("u", [2])],
+                [numpy_helper.from_array(np.array([[3, 2], [2, 3]]), "i")]), "index 3 is out of range: axis 1 has 3 entries"
 
 
 @model

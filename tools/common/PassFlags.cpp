@@ -27,10 +27,11 @@ PassFlags::PassFlags(cl::SubCommand &sub)
       explain("explain", cl::value_desc("PASS"),
               cl::desc("print what this pass tried and why it did not apply"),
               cl::sub(sub), cl::cat(category)),
-      remarks("remarks", cl::value_desc("FILE"),
-              cl::desc("write what fused and what did not, and why (.json, "
-                       ".yaml)"),
-              cl::sub(sub), cl::cat(category)),
+      remarks(
+          "remarks", cl::value_desc("FILE"),
+          cl::desc("write what fused and what did not, and why: JSON, or YAML "
+                   "if FILE ends in .yaml or .yml"),
+          cl::sub(sub), cl::cat(category)),
       requireFused(
           "require-fused", cl::value_desc("OP:N,..."),
           cl::desc("fail unless at least N such ops are in the result: "
@@ -63,8 +64,18 @@ PassFlags::PassFlags(cl::SubCommand &sub)
                cl::init(passes::PassOptions().paranoid), cl::sub(sub),
                cl::cat(category)) {}
 
+Error tools::refuseEmpty(const cl::opt<std::string> &flag) {
+  if (flag.getNumOccurrences() == 0 || !flag.empty())
+    return Error::success();
+  return userError("--{0}=: expected {1}", flag.ArgStr, flag.ValueStr);
+}
+
 Expected<passes::PassOptions> PassFlags::options() const {
   passes::PassOptions options;
+  for (const cl::opt<std::string> *flag :
+       {&stopAfter, &explain, &remarks, &requireFused})
+    if (Error error = refuseEmpty(*flag))
+      return error;
   options.dumpAfter.assign(dumpAfter.begin(), dumpAfter.end());
   options.stopAfter = stopAfter;
   options.explain = explain;
@@ -75,7 +86,8 @@ Expected<passes::PassOptions> PassFlags::options() const {
   options.verifyNumerics = verifyNumerics;
   options.paranoid = paranoid;
   SmallVector<StringRef, 4> entries;
-  StringRef(requireFused).split(entries, ',', -1, /*KeepEmpty=*/false);
+  if (!requireFused.empty())
+    StringRef(requireFused).split(entries, ',');
   for (StringRef entry : entries) {
     auto [op, text] = entry.split(':');
     unsigned count = 0;

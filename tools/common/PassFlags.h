@@ -33,6 +33,9 @@ private:
   llvm::cl::opt<bool> timing, verifyNumerics, paranoid;
 };
 
+/// An error where \p flag is given without a value: `--flag=`.
+llvm::Error refuseEmpty(const llvm::cl::opt<std::string> &flag);
+
 } // namespace tenon::tools
 
 #endif // TENON_TOOLS_COMMON_PASSFLAGS_H

@@ -11,6 +11,7 @@
 #include "frontend/Import.h"
 #include "ir/OpDef.h"
 #include "ir/support/Diag.h"
+#include "ir/support/Output.h"
 #include "ir/text/SideFile.h"
 #include "ir/text/Text.h"
 #include "passes/Pipelines.h"
@@ -134,6 +135,11 @@ int CompileCommand::run() {
 }
 
 Error CompileCommand::checkFlags() {
+  for (const cl::opt<std::string> *flag : {&arch, &keepSources, &tokenizer})
+    if (Error error = refuseEmpty(*flag))
+      return error;
+  if (jobs.getNumOccurrences() && jobs == 0)
+    return userError("-j 0: expected a number of at least 1");
   if (model.empty())
     return userError("no model given: tenon compile MODEL.onnx -o OUT");
   if (emit == Emit::Automatic)
@@ -190,10 +196,7 @@ Error CompileCommand::printOrWrite(function_ref<void(raw_ostream &)> print) {
     print(outs());
     return Error::success();
   }
-  return writeOutput(out, [&](raw_ostream &os) {
-    print(os);
-    return Error::success();
-  });
+  return writeWhole(out, print);
 }
 
 Error CompileCommand::writeIr(const ir::Module &module) {
@@ -210,10 +213,8 @@ Error CompileCommand::writeSources(ArrayRef<codegen::Source> sources,
   for (const codegen::Source &source : sources) {
     SmallString<128> path(folder);
     sys::path::append(path, source.name);
-    if (Error error = writeOutput(path, [&](raw_ostream &os) {
-          os << source.text;
-          return Error::success();
-        }))
+    if (Error error =
+            writeWhole(path, [&](raw_ostream &os) { os << source.text; }))
       return error;
   }
   return Error::success();
@@ -296,6 +297,10 @@ Error CompileCommand::build(const ir::Module &module, Progress &progress) {
   if (!report)
     return report.takeError();
   summarize(module, *program, *report, progress.finish());
+  if (!report->cacheProblem.empty())
+    errs() << "warning: nothing was kept for the next compilation: "
+           << report->cacheProblem
+           << "; TENON_CACHE_DIR names another folder\n";
   return Error::success();
 }
 

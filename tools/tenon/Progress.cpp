@@ -6,8 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/tenon/Progress.h"
-#include "ir/support/Diag.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/Format.h"
 
 using namespace llvm;
@@ -39,12 +37,4 @@ double Progress::finish() {
   current.clear();
   os.flush();
   return seconds(Clock::now() - start);
-}
-
-Error tools::writeOutput(StringRef path,
-                         function_ref<Error(raw_ostream &)> write) {
-  if (Error error = llvm::writeToOutput(path, write))
-    return userError("{0}: error: cannot be written: {1}", path,
-                     toString(std::move(error)));
-  return Error::success();
 }

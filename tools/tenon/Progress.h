@@ -7,9 +7,7 @@
 #ifndef TENON_TOOLS_TENON_PROGRESS_H
 #define TENON_TOOLS_TENON_PROGRESS_H
 
-#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
 #include <chrono>
 #include <string>
@@ -33,12 +31,6 @@ private:
   Clock::time_point start = Clock::now(), stageStart = start;
   std::string done, current;
 };
-
-/// Writes a file through a temporary one beside it, renamed when complete, so
-/// that nothing half-written is left.
-llvm::Error
-writeOutput(llvm::StringRef path,
-            llvm::function_ref<llvm::Error(llvm::raw_ostream &)> write);
 
 } // namespace tenon::tools
 
