@@ -23,6 +23,8 @@ enum class Precision {
   TF32, ///< f32 in memory, rounded by tensor cores as they multiply
   F16,
   BF16,
+  Int8, ///< products with constant matrices in 8 bits, the rest as F16
+  Fp8,
 };
 
 /// The type that values are stored in, if it is not the model's.

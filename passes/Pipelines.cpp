@@ -74,6 +74,8 @@ static constexpr StringLiteral fusedPipeline[] = {
 std::optional<ir::ElementType> passes::storageOf(Precision precision) {
   switch (precision) {
   case Precision::F16:
+  case Precision::Int8:
+  case Precision::Fp8:
     return ir::ElementType::F16;
   case Precision::BF16:
     return ir::ElementType::BF16;

@@ -116,6 +116,7 @@ public:
   bool isCuda() const { return options.target == Target::Cuda; }
   /// Whether f32 products may be rounded to tf32.
   bool usesTf32() const { return options.tf32; }
+  Products products() const { return options.products; }
   /// The number of the least GPU architecture that units are compiled for.
   unsigned lowestArch() const;
   /// The least number of multiprocessors of those architectures.
@@ -179,6 +180,11 @@ public:
 
   const ir::Module &module;
   const ir::Func &func;
+  /// Values whose rows are also codes of 8 bits, with a scale each.
+  struct RowCodes {
+    View codes, scales;
+  };
+  llvm::DenseMap<const ir::Value *, RowCodes> rowCodes;
 
 private:
   std::vector<const GpuArch *> gpuArchs() const;

@@ -192,6 +192,8 @@ LaunchSpec quantisedProduct(Lowering &lowering, const ir::Op &op, Product &p,
 void launchProduct(Lowering &lowering, const ir::Op &op, Product &p,
                    const Epilogue &epilogue) {
   std::optional<QuantisedMatrix> codes = codesOf(lowering, op);
+  if (!codes && launchInBytes(lowering, op, p.a, p.b, p.c, epilogue))
+    return;
   LaunchSpec spec = codes ? quantisedProduct(lowering, op, p, *codes, epilogue)
                           : chooseKernel(lowering, op, p, epilogue);
   unsigned first = spec.operands.size();

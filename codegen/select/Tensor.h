@@ -21,6 +21,19 @@ std::optional<LaunchSpec> tensorProduct(const Lowering &lowering, const View &a,
                                         const View &b, const View &c,
                                         const Epilogue &epilogue);
 
+/// The same of codes of 8 bits, the k of both contiguous, as Lowering::products
+/// says; \p epilogue takes sums in s32 (of fp8: in f32).
+std::optional<LaunchSpec> byteProduct(const Lowering &lowering, const View &a,
+                                      const View &b, const View &c,
+                                      const Epilogue &epilogue);
+
+/// With --precision=int8 or fp8: launches a[..., M, K] b[K, N] in 8 bits, if b is
+/// a constant matrix: the rows of a become codes when running, the columns of b
+/// now, and the scales of both go into the epilogue. False if it is not for this
+/// form.
+bool launchInBytes(Lowering &lowering, const ir::Op &op, const View &a,
+                   const View &b, const View &c, const Epilogue &epilogue);
+
 /// The greatest power of two up to 16 that divides the address of every row of
 /// \p view, dimension \p inner being along rows.
 int64_t alignmentOf(const View &view, unsigned inner);

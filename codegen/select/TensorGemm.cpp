@@ -21,6 +21,7 @@
 ///
 /// With a symbolic number of rows these are formulas of the plan.
 
+#include "codegen/emit/CppText.h"
 #include "codegen/select/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -75,6 +76,14 @@ bool isHalf(ElementType element) {
   return element == ElementType::F16 || element == ElementType::BF16;
 }
 
+/// What is multiplied, and how.
+struct Form {
+  Operand operand;
+  Math math;
+  std::string in; ///< Cfg::In
+  int64_t size;   ///< bytes of an element
+};
+
 /// What a product's sizes are.
 struct Sizes {
   Dim m, n, k, batches;
@@ -96,14 +105,14 @@ struct Sizes {
 constexpr int64_t leastShare = 4;
 
 /// k blocks of a tile; 1 if the size is unknown: then nothing is shared.
-int64_t depthOf(const GemmTuning &tuning, ElementType element, Dim k) {
-  int64_t elements = tuning.kBytes / (ir::bitWidth(element) / 8);
+int64_t depthOf(const GemmTuning &tuning, const Form &form, Dim k) {
+  int64_t elements = tuning.kBytes / form.size;
   return (k.constant().value_or(1) + elements - 1) / elements;
 }
 
 /// Into how many shares a tile's k may be cut.
-int64_t mostShares(const GemmTuning &tuning, ElementType element, Dim k) {
-  return std::max<int64_t>(1, depthOf(tuning, element, k) / leastShare);
+int64_t mostShares(const GemmTuning &tuning, const Form &form, Dim k) {
+  return std::max<int64_t>(1, depthOf(tuning, form, k) / leastShare);
 }
 
 /// The least number of blocks with which a GPU is busy.
@@ -111,27 +120,23 @@ constexpr int64_t enoughBlocks = 96;
 
 /// The first tuning, the largest, of which enough blocks are there to fill a
 /// GPU and whose rows are not mostly beyond the end; else the last.
-const GemmTuning *chooseGemm(const Lowering &lowering, ElementType element,
+const GemmTuning *chooseGemm(const Lowering &lowering, const Form &form,
                              const Sizes &sizes) {
-  Operand operand = isHalf(element) ? Operand::half : Operand::single;
-  Math math = operand == Operand::half ? Math::tensor
-              : lowering.usesTf32()    ? Math::tf32
-                                       : Math::fma;
   unsigned lowest = lowering.lowestArch(), generation = 0;
   const GemmTuning *last = nullptr;
   for (const GemmTuning &tuning : gemmTunings)
-    if (tuning.math == math && tuning.operand == operand &&
+    if (tuning.math == form.math && tuning.operand == form.operand &&
         tuning.arch <= lowest)
       generation = std::max(generation, tuning.arch);
   for (const GemmTuning &tuning : gemmTunings) {
-    if (tuning.math != math || tuning.operand != operand ||
+    if (tuning.math != form.math || tuning.operand != form.operand ||
         tuning.arch != generation)
       continue;
     last = &tuning;
     std::optional<int64_t> rows = sizes.m.constant();
     bool tall = rows && *rows * 2 <= tuning.bm;
     int64_t blocks = sizes.guess(tuning.bm, tuning.bn) *
-                     mostShares(tuning, element, sizes.k);
+                     mostShares(tuning, form, sizes.k);
     if (!tall && blocks >= enoughBlocks)
       return last;
     if (!tall && !rows && tuning.bm <= 64)
@@ -151,10 +156,10 @@ struct Share {
 };
 
 Share shareOf(const Lowering &lowering, const GemmTuning &tuning,
-              ElementType element, const Sizes &sizes) {
+              const Form &form, const Sizes &sizes) {
   Dim tiles = sizes.tiles(tuning.bm, tuning.bn);
   Share share{tiles};
-  int64_t most = mostShares(tuning, element, sizes.k);
+  int64_t most = mostShares(tuning, form, sizes.k);
   if (most < 2)
     return share;
   Dim s = lowering.leastMultiprocessors(), total = tiles * sizes.batches;
@@ -163,7 +168,7 @@ Share shareOf(const Lowering &lowering, const GemmTuning &tuning,
   Dim blocks = tiles * shares;
   if (sizes.batches.isConstant(1)) {
     Dim waves = Dim::ceilDiv(blocks, s);
-    Dim all = tiles * Dim(depthOf(tuning, element, sizes.k));
+    Dim all = tiles * Dim(depthOf(tuning, form, sizes.k));
     Dim streams = isPositive(Dim(5) - waves) *
                   isPositive(waves * s * Dim(4) - blocks * Dim(5)) *
                   isPositive(all - s * Dim(leastShare) + Dim(1));
@@ -261,29 +266,21 @@ int64_t alignmentOf(const View &view, unsigned inner) {
   return size;
 }
 
-std::optional<LaunchSpec> tensorProduct(const Lowering &lowering, const View &a,
-                                        const View &b, const View &c,
-                                        const Epilogue &epilogue) {
+namespace {
+
+/// The launch of gemm.cuh in a form that a, b and c have.
+std::optional<LaunchSpec> tiledGemm(const Lowering &lowering, const Form &form,
+                                    const View &a, const View &b, const View &c,
+                                    bool kn, const Sizes &sizes,
+                                    const Epilogue &epilogue) {
   unsigned rank = c.rank(), column = rank - 1, row = rank - 2;
-  bool types = a.element == b.element &&
-               (isHalf(a.element) || a.element == ElementType::F32) &&
-               (isHalf(c.element) || c.element == ElementType::F32);
-  bool kn = b.strides[column].isConstant(1), nk = b.strides[row].isConstant(1);
-  // Tensor cores know bf16 from sm_80 on.
-  if (a.element == ElementType::BF16 && lowering.lowestArch() < 80)
-    return std::nullopt;
-  if (!types || !a.strides[column].isConstant(1) ||
-      !c.strides[column].isConstant(1) || (!kn && !nk))
-    return std::nullopt;
-  Sizes sizes{c.shape[row], c.shape[column], a.shape[column],
-              ir::numElements(ir::ShapeRef(c.shape).drop_back(2))};
-  const GemmTuning *tuning = chooseGemm(lowering, a.element, sizes);
+  const GemmTuning *tuning = chooseGemm(lowering, form, sizes);
   if (!tuning)
     return std::nullopt;
-  Share share = shareOf(lowering, *tuning, a.element, sizes);
+  Share share = shareOf(lowering, *tuning, form, sizes);
   LaunchSpec spec;
   spec.kernel = "gemm";
-  spec.config.type("In", a.element)
+  spec.config.raw("using", "In", form.in)
       .type("Out", c.element)
       .types("Operands", epilogue.elements)
       .raw("using", "Tiling",
@@ -305,9 +302,53 @@ std::optional<LaunchSpec> tensorProduct(const Lowering &lowering, const View &a,
   geometry.sharedBytes = tuning->sharedBytes();
   geometry.grid[0] = share.blocks;
   geometry.grid[2] = Dim::min(sizes.batches, Dim(65535));
-  if (auto form = hopperForm(lowering, a, b, c, kn, sizes, epilogue))
-    spec.variants.push_back(std::move(*form));
   return spec;
+}
+
+Sizes sizesOf(const View &a, const View &c) {
+  unsigned rank = c.rank();
+  return {c.shape[rank - 2], c.shape[rank - 1], a.shape[rank - 1],
+          ir::numElements(ir::ShapeRef(c.shape).drop_back(2))};
+}
+
+} // namespace
+
+std::optional<LaunchSpec> tensorProduct(const Lowering &lowering, const View &a,
+                                        const View &b, const View &c,
+                                        const Epilogue &epilogue) {
+  unsigned rank = c.rank(), column = rank - 1, row = rank - 2;
+  bool types = a.element == b.element &&
+               (isHalf(a.element) || a.element == ElementType::F32) &&
+               (isHalf(c.element) || c.element == ElementType::F32);
+  bool kn = b.strides[column].isConstant(1), nk = b.strides[row].isConstant(1);
+  // Tensor cores know bf16 from sm_80 on.
+  if (a.element == ElementType::BF16 && lowering.lowestArch() < 80)
+    return std::nullopt;
+  if (!types || !a.strides[column].isConstant(1) ||
+      !c.strides[column].isConstant(1) || (!kn && !nk))
+    return std::nullopt;
+  bool half = isHalf(a.element);
+  Form form{half ? Operand::half : Operand::single,
+            half                  ? Math::tensor
+            : lowering.usesTf32() ? Math::tf32
+                                  : Math::fma,
+            storageType(a.element).str(), ir::bitWidth(a.element) / 8};
+  Sizes sizes = sizesOf(a, c);
+  std::optional<LaunchSpec> spec =
+      tiledGemm(lowering, form, a, b, c, kn, sizes, epilogue);
+  if (spec)
+    if (auto hopper = hopperForm(lowering, a, b, c, kn, sizes, epilogue))
+      spec->variants.push_back(std::move(*hopper));
+  return spec;
+}
+
+std::optional<LaunchSpec> byteProduct(const Lowering &lowering, const View &a,
+                                      const View &b, const View &c,
+                                      const Epilogue &epilogue) {
+  bool isFp8 = lowering.products() == Products::Fp8;
+  Form form{Operand::byte, Math::tensor, isFp8 ? "tn::e4m3" : "int8_t", 1};
+  return tiledGemm(lowering, form, a, b, c, /*kn=*/false, sizesOf(a, c),
+                   epilogue);
 }
 
 } // namespace tenon::codegen

@@ -57,6 +57,13 @@ struct GpuArch {
 llvm::Expected<std::vector<const GpuArch *>>
 parseGpuArchs(llvm::StringRef list);
 
+/// How products with constant matrices are done.
+enum class Products {
+  Stored, ///< as the operands are stored
+  Int8,   ///< both rounded to 8 bits with a scale for each row and column
+  Fp8,    ///< the same with e4m3 codes
+};
+
 struct TargetOptions {
   Target target = Target::Cpu;
   /// CPU forms to emit, best first; empty: the native one.
@@ -67,6 +74,7 @@ struct TargetOptions {
   std::vector<const GpuArch *> archs;
   /// GPUs: f32 products may be rounded to tf32.
   bool tf32 = false;
+  Products products = Products::Stored; ///< GPUs
 };
 
 } // namespace tenon::codegen

@@ -50,7 +50,12 @@ PassFlags::PassFlags(cl::SubCommand &sub)
                      clEnumValN(passes::Precision::F16, "f16",
                                 "stored as f16, sums in f32"),
                      clEnumValN(passes::Precision::BF16, "bf16",
-                                "stored as bf16, sums in f32")),
+                                "stored as bf16, sums in f32"),
+                     clEnumValN(passes::Precision::Int8, "int8",
+                                "as f16, and GPUs multiply constant matrices "
+                                "in 8 bits, rows scaled when running"),
+                     clEnumValN(passes::Precision::Fp8, "fp8",
+                                "the same with e4m3 (sm_89 and later)")),
           cl::init(passes::Precision::Model), cl::sub(sub), cl::cat(category)),
       timing("timing", cl::desc("print the time of each pass and stage"),
              cl::sub(sub), cl::cat(category)),

@@ -17,6 +17,7 @@
 #include "passes/Pipelines.h"
 #include "tools/common/LoadModule.h"
 #include "tools/common/PassFlags.h"
+#include "tools/common/Precision.h"
 #include "tools/tenon/Commands.h"
 #include "tools/tenon/Progress.h"
 #include "llvm/ADT/MapVector.h"
@@ -243,7 +244,8 @@ Expected<codegen::TargetOptions> CompileCommand::parseTargetOptions() {
   Expected<passes::PassOptions> flags = passFlags.options();
   if (!flags)
     return flags.takeError();
-  options.tf32 = flags->precision == passes::Precision::TF32;
+  if (Error error = setPrecision(flags->precision, arch, options))
+    return error;
   return options;
 }
 

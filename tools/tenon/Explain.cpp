@@ -11,6 +11,7 @@
 #include "passes/Pipelines.h"
 #include "tools/common/LoadModule.h"
 #include "tools/common/PassFlags.h"
+#include "tools/common/Precision.h"
 #include "tools/tenon/Commands.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -235,9 +236,10 @@ Error ExplainCommand::explain() {
   codegen::TargetOptions options;
   options.target = codegen::Target::Cuda;
   Expected<passes::PassOptions> flags = passFlags.options();
-  options.tf32 = flags && flags->precision == passes::Precision::TF32;
   if (!flags)
     return flags.takeError();
+  if (Error error = setPrecision(flags->precision, "", options))
+    return error;
   Expected<kernel::Program> program =
       codegen::lower(**module, (*module)->entry(), options);
   if (!program)
