@@ -82,7 +82,8 @@ TN_FN int64_t offset_of(const int64_t *shape, const int64_t *stride, int from,
 template <class T>
 TN_FN void copy_space(const Space<2> &s, T *out, const T *in) {
   int inner = s.rank - 1;
-  int64_t n = s.shape[inner], rows = s.count(inner);
+  // Of nothing there may be no address either.
+  int64_t n = s.shape[inner], rows = n ? s.count(inner) : 0;
   int64_t out_step = s.stride[0][inner], in_step = s.stride[1][inner];
   for (int64_t r = 0; r < rows; ++r) {
     int64_t offset[2];
