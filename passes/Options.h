@@ -49,6 +49,8 @@ struct PassOptions {
   uint64_t rewriteLimit = UINT64_MAX;
   /// --precision: how values are stored and multiplied.
   Precision precision = Precision::Model;
+  /// --kv-cache: give a causal model without caches some.
+  bool kvCache = false;
   /// --timing: print the time of each pass.
   bool timing = false;
   /// --verify-numerics: evaluate before and after each pass and compare.

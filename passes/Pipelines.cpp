@@ -56,6 +56,8 @@ static constexpr StringLiteral fusedPipeline[] = {
     "sink-transposes",
     "canonicalize",
     "cse",
+    // With --kv-cache alone: the attentions are there, and their masks known.
+    "derive-kv-cache",
     // 3. Parallel products before any of them takes up an epilogue.
     "merge-matmuls",
     "canonicalize",
@@ -144,6 +146,8 @@ passes::runPipeline(ir::Module &module, ir::Stage upTo,
     if (stage <= module.stage || stage > upTo || manager.stopped())
       continue;
     for (StringRef name : pipeline(stage)) {
+      if (name == "derive-kv-cache" && !options.kvCache)
+        continue;
       const PassInfo *info = findPass(name);
       assert(info && "the pipeline names a pass that is not in Passes.def");
       llvm::Expected<bool> changed = manager.run(module, *info);

@@ -9,6 +9,8 @@
 #include "runtime/Npz.h"
 #include "runtime/Sources.h"
 
+#include <algorithm>
+
 namespace tenon::rt {
 namespace {
 
@@ -121,7 +123,7 @@ Result<int64_t> solve(const Plan &plan, int64_t size,
 } // namespace
 
 Status bindSymbols(const Plan &plan, std::span<const InputValue> inputs,
-                   int64_t length, std::span<int64_t> symbols) {
+                   int64_t length, int64_t chosen, std::span<int64_t> symbols) {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i].set && !plan.stateOfInput(i))
       return TN_ERROR("%s is not set; expected %s",
@@ -141,6 +143,9 @@ Status bindSymbols(const Plan &plan, std::span<const InputValue> inputs,
     symbols[source.symbol] = *value;
     origins[source.symbol] = &source;
   }
+  for (size_t i = 0; i < symbols.size(); ++i)
+    if (uint32_t most = plan.symbols()[i].most; most != none)
+      symbols[i] = std::min(symbols[most], chosen);
   // Where a symbol is a dimension again, it has to be the same.
   for (uint32_t i = 0; i < inputs.size(); ++i)
     for (uint32_t d = 0; inputs[i].set && d < plan.inputs()[i].rank; ++d) {

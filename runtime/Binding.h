@@ -28,9 +28,10 @@ Status checkInput(const Plan &plan, size_t index, DType dtype,
 
 /// Gives every symbol that inputs define its value, checking that they agree
 /// and lie in the symbols' ranges. Other symbols keep theirs. An input that is
-/// a state need not be set: then `length` is how long it is.
+/// a state need not be set: then `length` is how long it is. Symbols that a
+/// session chooses are as large as they may be, but not above `chosen`.
 Status bindSymbols(const Plan &plan, std::span<const InputValue> inputs,
-                   int64_t length, std::span<int64_t> symbols);
+                   int64_t length, int64_t chosen, std::span<int64_t> symbols);
 
 /// Checks that the inputs' dimensions that are formulas ("past + seq") have
 /// the values that `values`, an entry for each expression, gives them.

@@ -175,7 +175,23 @@ Status LanguageModel::pairCaches() {
 
 bool LanguageModel::hasState() const { return !plan.states().empty(); }
 
-int64_t LanguageModel::capacity() const { return runs->capacity(); }
+int64_t LanguageModel::capacity() const {
+  int64_t least = runs->capacity();
+  for (const Cache &cache : caches)
+    least = std::min(least, mostOf(cache.input, cache.axis));
+  for (size_t i = 0; recomputes() && i < roles.size(); ++i)
+    if (roles[i] == Role::Tokens)
+      least = std::min(least, mostOf(i, 1));
+  return least;
+}
+
+int64_t LanguageModel::mostOf(size_t input, size_t dim) const {
+  const Port &port = plan.inputs()[input];
+  const Expr &size = plan.exprs()[plan.run(port.shape, port.rank)[dim]];
+  if (size.op == ExprOp::Symbol)
+    return plan.symbols()[size_t(size.value)].high;
+  return size.op == ExprOp::Constant ? size.value : INT64_MAX;
+}
 
 void LanguageModel::reset() {
   fed = 0;
@@ -197,13 +213,19 @@ Status LanguageModel::checkTokens(std::span<const int64_t> tokens,
       return TN_ERROR("token %lld is outside the vocabulary of %lld",
                       static_cast<long long>(token),
                       static_cast<long long>(numLogits));
+  bool padded = std::count(real.begin(), real.end(), 0) != 0;
+  if (padded &&
+      std::find(roles.begin(), roles.end(), Role::Mask) == roles.end())
+    return TN_ERROR("rows of different lengths need a model with an input "
+                    "'attention_mask', which tells padding from tokens");
   int64_t n = int64_t(tokens.size() / numRows);
   if (n > capacity() - fed)
     return TN_ERROR("the context is full: %lld tokens are in it and %lld were "
-                    "to be added, but it holds %lld; compile with a larger "
-                    "--max-context",
+                    "to be added, but it holds %lld%s",
                     static_cast<long long>(fed), static_cast<long long>(n),
-                    static_cast<long long>(capacity()));
+                    static_cast<long long>(capacity()),
+                    hasState() ? "; compile with a larger --max-context"
+                               : ", which is what the model can take");
   return {};
 }
 
@@ -221,6 +243,7 @@ Status LanguageModel::feed(std::span<const int64_t> tokens,
       isReal[r].insert(isReal[r].end(), real.begin() + r * n,
                        real.begin() + (r + 1) * n);
   }
+  findLast(n, real);
   Status status = setInputs(n);
   if (status.ok())
     status = runs->run();
@@ -319,17 +342,34 @@ Status LanguageModel::setCaches(size_t n) {
   return {};
 }
 
+void LanguageModel::findLast(size_t n, std::span<const uint8_t> real) {
+  fromEnd.assign(numRows, 1);
+  for (size_t r = 0; r < numRows && !real.empty(); ++r) {
+    auto row = real.subspan(r * n, n);
+    auto last = std::find_if(row.rbegin(), row.rend(),
+                             [](uint8_t flag) { return flag != 0; });
+    fromEnd[r] = last == row.rend() ? 0 : size_t(last - row.rbegin()) + 1;
+  }
+  // Other tokens' logits are computed by nobody, where the model lets choose.
+  runs->limitChosen(int64_t(*std::max_element(fromEnd.begin(), fromEnd.end())));
+}
+
 Status LanguageModel::keepLogits() {
   const OutputValue &output = runs->output(logitsOutput);
-  // [rows, n, vocabulary], where n may be 1 for the last token alone.
+  // [rows, n, vocabulary], where n may be less for the last tokens alone.
+  size_t most = *std::max_element(fromEnd.begin(), fromEnd.end());
   int64_t tokens = output.shape[1];
-  if (output.shape[0] != int64_t(numRows) || tokens < 1)
-    return TN_ERROR("the logits are for %lld rows of %lld tokens",
+  if (output.shape[0] != int64_t(numRows) || tokens < int64_t(most))
+    return TN_ERROR("the logits are for %lld rows of %lld tokens; the last %zu "
+                    "of %zu rows are needed",
                     static_cast<long long>(output.shape[0]),
-                    static_cast<long long>(tokens));
+                    static_cast<long long>(tokens), most, numRows);
   for (size_t r = 0; r < numRows; ++r) {
-    const float *from = static_cast<const float *>(output.data) +
-                        ((int64_t(r) + 1) * tokens - 1) * numLogits;
+    if (fromEnd[r] == 0)
+      continue;
+    const float *from =
+        static_cast<const float *>(output.data) +
+        ((int64_t(r) + 1) * tokens - int64_t(fromEnd[r])) * numLogits;
     std::copy(from, from + numLogits,
               lastLogits.begin() + int64_t(r) * numLogits);
   }

@@ -45,14 +45,16 @@ public:
 
   /// Appends `tokens`, [rows, n] in C order with n >= 1, to the sequences and
   /// computes. `real`, of the same size, is 0 where a token is padding, which
-  /// nothing attends to (on the left of a short row); empty means none is.
+  /// nothing attends to, before or behind a short row's own; empty means none
+  /// is. Models tell padding by their attention_mask; those that have no
+  /// position_ids count it, and GroupQueryAttention wants it behind the tokens.
   /// After a failure the sequences are as before, but for running out of
   /// memory in the middle.
   Status feed(std::span<const int64_t> tokens,
               std::span<const uint8_t> real = {});
 
-  /// What the last feed() computed for what follows the last token of `row`:
-  /// vocabulary() logits, valid until the next feed().
+  /// For what follows the last real token of `row`, as the last feed() that had
+  /// one computed it: vocabulary() logits, valid until the next feed().
   std::span<const float> logits(size_t row = 0) const;
 
   /// Forgets all tokens.
@@ -79,6 +81,8 @@ private:
   Result<Role> roleOf(const std::string &name) const;
   bool recomputes() const { return caches.empty() && !hasState(); }
   bool hasState() const;
+  /// How large dimension `dim` of an input may be.
+  int64_t mostOf(size_t input, size_t dim) const;
   Status checkTokens(std::span<const int64_t> tokens,
                      std::span<const uint8_t> real) const;
   Status setInputs(size_t n);
@@ -86,6 +90,7 @@ private:
                     size_t columns);
   std::vector<int64_t> positionsOf(size_t first, size_t n) const;
   Status setCaches(size_t n);
+  void findLast(size_t n, std::span<const uint8_t> real);
   Status keepLogits();
 
   std::unique_ptr<Session> runs;
@@ -99,7 +104,10 @@ private:
   std::vector<std::vector<int64_t>> sequences; ///< of each row
   std::vector<std::vector<uint8_t>> isReal;
   std::vector<std::vector<char>> inputData; ///< what the inputs point to
-  std::vector<float> lastLogits;            ///< [rows, vocabulary]
+  /// How many tokens from the end of what is fed each row's last real one is,
+  /// 1 for the very last; 0 when there is none.
+  std::vector<size_t> fromEnd;
+  std::vector<float> lastLogits; ///< [rows, vocabulary]
 };
 
 } // namespace tenon::rt

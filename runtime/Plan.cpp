@@ -117,7 +117,10 @@ private:
   bool checkSymbols() {
     for (size_t i = 0; i < plan.symbolTable.size(); ++i) {
       const Symbol &symbol = plan.symbolTable[i];
-      if (!isString(symbol.name) || symbol.low > symbol.high)
+      bool chosen = symbol.most != none;
+      if (!isString(symbol.name) || symbol.low > symbol.high ||
+          (chosen && (symbol.most >= plan.symbolTable.size() ||
+                      plan.symbolTable[symbol.most].most != none)))
         return fail("symbol", i, "is out of range");
     }
     // When each symbol becomes known; those that data define, after their
@@ -419,15 +422,20 @@ private:
     return checkBound();
   }
 
-  /// Each symbol comes from data or from the shape of an input.
+  /// Each symbol comes from data, from the shape of an input or is chosen.
   bool checkBound() {
     std::vector<bool> bound(plan.symbolTable.size());
     plan.sources = symbolSources(plan);
     for (const SymbolSource &source : plan.sources)
       bound[source.symbol] = true;
-    for (size_t i = 0; i < bound.size(); ++i)
-      if (!bound[i] && definedIn[i] == 0)
+    for (size_t i = 0; i < bound.size(); ++i) {
+      // What a session chooses has its bound from a shape.
+      uint32_t most = plan.symbolTable[i].most;
+      bool chosen = most != none && bound[most] && !bound[i];
+      if (most != none ? !chosen || definedIn[i] != 0
+                       : !bound[i] && definedIn[i] == 0)
         return fail("symbol", i, "is never given a value");
+    }
     return true;
   }
 

@@ -126,7 +126,7 @@ Status Session::setOutput(size_t index, void *data, uint64_t capacity) {
 }
 
 Status Session::bind() {
-  if (Status status = bindSymbols(plan, inputs, stateLength, symbols);
+  if (Status status = bindSymbols(plan, inputs, stateLength, chosen, symbols);
       !status.ok())
     return status;
   frame.setSymbols(symbols, 0);

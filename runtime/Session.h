@@ -69,6 +69,10 @@ public:
   /// default) or have no data.
   void copyStates(bool wanted) { statesWanted = wanted; }
 
+  /// Has sizes that are a session's choice (how many of the last tokens get
+  /// logits) be `most` at most from now on.
+  void limitChosen(int64_t most) { chosen = most; }
+
   /// Binds the symbols to the inputs' shapes; run() does so too.
   Status bind();
   /// Peak memory for the bound shapes, or nothing when data define it.
@@ -124,7 +128,7 @@ private:
   std::vector<InputValue> inputs;
   std::vector<OutputSlot> results;
   std::vector<int64_t> symbols;
-  int64_t stateLength = 0;
+  int64_t stateLength = 0, chosen = INT64_MAX;
   bool statesWanted = true;
   char *stateMemory = nullptr;
   std::vector<uint64_t> stateOffsets; ///< and the end, as last placed

@@ -170,7 +170,12 @@ int tenon_get_output_named(tenon_session *session, const char *name,
 }
 
 tenon_lm *tenon_lm_create(const tenon_model *model, unsigned threads) {
-  auto lm = LanguageModel::create(model->model, threads);
+  return tenon_lm_create_rows(model, threads, 1);
+}
+
+tenon_lm *tenon_lm_create_rows(const tenon_model *model, unsigned threads,
+                               size_t rows) {
+  auto lm = LanguageModel::create(model->model, threads, rows);
   if (!lm.ok()) {
     openError() = lm.message();
     return nullptr;
@@ -200,14 +205,28 @@ int64_t tenon_lm_capacity(const tenon_lm *lm) { return lm->model->capacity(); }
 
 int64_t tenon_lm_position(const tenon_lm *lm) { return lm->model->position(); }
 
+size_t tenon_lm_rows(const tenon_lm *lm) { return lm->model->rows(); }
+
 int tenon_lm_feed(tenon_lm *lm, const int64_t *tokens, size_t count) {
-  Status status = lm->model->feed({tokens, count});
+  return tenon_lm_feed_rows(lm, tokens, nullptr, count);
+}
+
+int tenon_lm_feed_rows(tenon_lm *lm, const int64_t *tokens, const uint8_t *real,
+                       size_t count) {
+  std::span<const uint8_t> flags;
+  if (real)
+    flags = {real, count};
+  Status status = lm->model->feed({tokens, count}, flags);
   lm->error = status.message();
   return status.ok() ? 0 : 1;
 }
 
 const float *tenon_lm_logits(const tenon_lm *lm) {
   return lm->model->logits().data();
+}
+
+const float *tenon_lm_logits_row(const tenon_lm *lm, size_t row) {
+  return row < lm->model->rows() ? lm->model->logits(row).data() : nullptr;
 }
 
 void tenon_lm_reset(tenon_lm *lm) { lm->model->reset(); }

@@ -143,6 +143,21 @@ TENON_API const float *tenon_lm_logits(const tenon_lm *lm);
 TENON_API void tenon_lm_reset(tenon_lm *lm);
 
 /*
+ * Several texts side by side. Short ones are padded: real[i] is 0 where
+ * tokens[i] is padding, before or behind the text, and null says that none is.
+ * GroupQueryAttention wants padding behind; models without position_ids count
+ * it.
+ */
+TENON_API tenon_lm *tenon_lm_create_rows(const tenon_model *model,
+                                         unsigned threads, size_t rows);
+TENON_API size_t tenon_lm_rows(const tenon_lm *lm);
+/** tokens, and real, are [rows, count / rows] in C order; 0 on success. */
+TENON_API int tenon_lm_feed_rows(tenon_lm *lm, const int64_t *tokens,
+                                 const uint8_t *real, size_t count);
+/** For what follows the last real token of a row; null: no such row. */
+TENON_API const float *tenon_lm_logits_row(const tenon_lm *lm, size_t row);
+
+/*
  * Text, where the model was compiled with --tokenizer. Both give how many ids,
  * or bytes, there are, and write as many of them as fit; -1 on failure.
  */

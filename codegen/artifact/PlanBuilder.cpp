@@ -31,7 +31,7 @@ StringId PlanBuilder::string(const std::string &text) {
 
 uint32_t PlanBuilder::symbol(const std::string &name, int64_t low, int64_t high,
                              uint32_t segment) {
-  symbols.push_back({string(name), 0, low, high});
+  symbols.push_back({string(name), rt::none, low, high});
   symbolSegments.push_back(segment);
   return uint32_t(symbols.size() - 1);
 }

@@ -33,6 +33,8 @@ public:
 
   rt::ExprId constant(int64_t value);
   rt::ExprId symbolValue(uint32_t symbol);
+  /// What `symbol` is unless a session asks for less.
+  void setMost(uint32_t symbol, uint32_t most) { symbols[symbol].most = most; }
   /// Folds what is constant.
   rt::ExprId apply(rt::ExprOp op, rt::ExprId a, rt::ExprId b);
   uint32_t segmentOf(rt::ExprId id) const { return exprs[id].segment; }

@@ -68,6 +68,10 @@ private:
       symbols[symbol.name] = builder.symbol(symbol.name, symbol.range.low,
                                             symbol.range.high, segment);
     }
+    for (const kernel::Symbol &symbol : program.symbols)
+      if (!symbol.most.empty())
+        builder.setMost(symbols.lookup(symbol.name),
+                        symbols.lookup(symbol.most));
   }
 
   static rt::ExprOp exprOp(DimFunc func) {

@@ -107,8 +107,8 @@ bool satisfies(const View &view, Strides strides) {
 }
 
 Lowering::Lowering(const ir::Module &module, const ir::Func &func,
-                   const TargetOptions &options)
-    : module(module), func(func), options(options) {
+                   const TargetOptions &options, LastRows last)
+    : module(module), func(func), options(options), last(std::move(last)) {
   for (auto add :
        {addContractions, addAttention, addNorms, addLoops, addViews,
         addMovement, addIndexing, addReductions, addWindows, addShapes})
@@ -123,7 +123,7 @@ llvm::Error Lowering::prepare() {
   program.name = func.name;
   if (options.maxContext > 0) {
     llvm::Expected<std::vector<kernel::State>> states =
-        findStates(func, options.maxContext);
+        findStates(module, func, options.maxContext);
     if (!states)
       return states.takeError();
     program.states = std::move(*states);
@@ -148,6 +148,10 @@ llvm::Error Lowering::prepare() {
   known = symbolsOfInputs(func);
   for (const ir::Module::Symbol &symbol : module.symbols)
     program.symbols.push_back({symbol.name, symbol.range});
+  if (!last.rows.empty()) {
+    program.symbols.back().most = last.tokens;
+    known.insert(last.rows);
+  }
   program.checks = func.constraints;
   const ir::Op *end = func.body.terminator();
   for (unsigned i = 0; i < end->numOperands(); ++i) {
@@ -550,7 +554,19 @@ void Lowering::startSegment() {
 llvm::Expected<kernel::Program> select(const ir::Module &module,
                                        const ir::Func &func,
                                        const TargetOptions &options) {
-  return Lowering(module, func, options).run();
+  // Names of sizes stay as they are where nothing else changes.
+  std::unique_ptr<ir::Module> narrowed = module.clone();
+  size_t number = 0;
+  while (module.funcs[number].get() != &func)
+    ++number;
+  ir::Func &copy = *narrowed->funcs[number];
+  std::optional<LastRows> last =
+      narrowLogits(*narrowed, copy, options.lastLogitsOnly);
+  if (!last && options.lastLogitsOnly)
+    return userError("--last-logits-only: the model has no output 'logits' "
+                     "[batch, n, vocabulary] for an input 'input_ids' "
+                     "[batch, n]");
+  return Lowering(*narrowed, copy, options, last.value_or(LastRows())).run();
 }
 
 llvm::Expected<kernel::Program> lower(const ir::Module &module,

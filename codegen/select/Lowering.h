@@ -7,6 +7,7 @@
 #ifndef TENON_CODEGEN_SELECT_LOWERING_H
 #define TENON_CODEGEN_SELECT_LOWERING_H
 
+#include "codegen/select/LastRows.h"
 #include "codegen/select/Views.h"
 #include "codegen/target/Target.h"
 #include "ir/Op.h"
@@ -111,7 +112,7 @@ bool satisfies(const View &view, Strides strides);
 class Lowering {
 public:
   Lowering(const ir::Module &module, const ir::Func &func,
-           const TargetOptions &options);
+           const TargetOptions &options, LastRows last = {});
   llvm::Expected<kernel::Program> run();
   bool isCuda() const { return options.target == Target::Cuda; }
   /// Whether f32 products may be rounded to tf32.
@@ -212,6 +213,7 @@ private:
   void startSegment();
 
   const TargetOptions &options;
+  LastRows last;
   kernel::Program program;
   /// GPUs: casts that kernels do as they load and store, and the values that
   /// are stored as what such a cast makes of them.

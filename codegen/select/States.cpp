@@ -21,8 +21,9 @@ namespace {
 
 class StateFinder {
 public:
-  StateFinder(const ir::Func &func, int64_t capacity)
-      : func(func), end(*func.body.terminator()), capacity(capacity) {}
+  StateFinder(const ir::Module &module, const ir::Func &func, int64_t capacity)
+      : module(module), func(func), end(*func.body.terminator()),
+        capacity(capacity) {}
 
   llvm::Expected<std::vector<kernel::State>> run() {
     collectSizes();
@@ -33,6 +34,8 @@ public:
       if (!growth)
         continue;
       kernel::State state{growth->past->index(), i, growth->axis, capacity};
+      if (llvm::Error error = checkCapacity(*growth->past, state))
+        return error;
       if (std::optional<std::string> reason = legality(*growth->past, state))
         why = "'" + func.inputs[state.input].name + "' is no state: " + *reason;
       else
@@ -44,6 +47,7 @@ public:
   }
 
 private:
+  const ir::Module &module;
   const ir::Func &func;
   const Op &end;
   int64_t capacity;
@@ -103,6 +107,18 @@ private:
     }
   }
 
+  /// The range of the length says how many the model has positions for.
+  llvm::Error checkCapacity(const Value &past,
+                            const kernel::State &state) const {
+    std::optional<llvm::StringRef> length =
+        past.shape()[state.axis].symbolName();
+    int64_t most = length ? module.rangeOf(*length).high : INT64_MAX;
+    if (capacity <= most)
+      return llvm::Error::success();
+    return userError("--max-context={0}: input '{1}' may be {2} long at most",
+                     capacity, func.inputs[state.input].name, most);
+  }
+
   std::optional<std::string> legality(const Value &past,
                                       const kernel::State &state) const {
     if (ir::bitWidth(past.element()) < 8)
@@ -132,9 +148,9 @@ private:
 
 } // namespace
 
-llvm::Expected<std::vector<kernel::State>> findStates(const ir::Func &func,
-                                                      int64_t capacity) {
-  return StateFinder(func, capacity).run();
+llvm::Expected<std::vector<kernel::State>>
+findStates(const ir::Module &module, const ir::Func &func, int64_t capacity) {
+  return StateFinder(module, func, capacity).run();
 }
 
 const Op *padOf(const ir::Func &func, const kernel::State &state) {

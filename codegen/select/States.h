@@ -26,9 +26,10 @@ namespace tenon::codegen {
 /// look at it, as no attention looks behind its keys. Not promoted: caches
 /// whose length is no size of its own, or another than that of the first cache;
 /// caches with sizes that no other input tells. An error, with the reason, when
-/// \p func has no cache that can be promoted.
-llvm::Expected<std::vector<kernel::State>> findStates(const ir::Func &func,
-                                                      int64_t capacity);
+/// \p func has no cache that can be promoted, or when one may not become so
+/// long.
+llvm::Expected<std::vector<kernel::State>>
+findStates(const ir::Module &module, const ir::Func &func, int64_t capacity);
 
 /// The pad in front of the scatter that makes output \p state.output; null
 /// where it is a concat.

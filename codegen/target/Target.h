@@ -70,6 +70,8 @@ struct TargetOptions {
   std::vector<const CpuForm *> forms;
   /// --max-context=N: caches become state with room for N; 0 leaves them.
   int64_t maxContext = 0;
+  /// --last-logits-only: the output 'logits' has one row, the last token's.
+  bool lastLogitsOnly = false;
   /// GPU architectures; empty: the default ones.
   std::vector<const GpuArch *> archs;
   /// GPUs: f32 products may be rounded to tf32.

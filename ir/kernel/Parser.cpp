@@ -139,10 +139,12 @@ void Parser::symbol(Cursor &c) {
   c.expect(":");
   symbol.range.low = c.integer();
   c.expect("..");
-  if (!c.atEnd() && !c.rest.starts_with("from"))
+  if (!c.atEnd() && !c.rest.starts_with("from") && !c.rest.starts_with("up"))
     symbol.range.high = c.integer();
   if (c.eat("from segment"))
     symbol.definedBy = c.integer();
+  if (c.eat("up to"))
+    symbol.most = c.quoted();
   p.symbols.push_back(std::move(symbol));
 }
 

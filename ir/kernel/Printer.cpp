@@ -262,6 +262,10 @@ void Printer::header() {
       os << s.range.high;
     if (s.definedBy != none)
       os << " from segment " << s.definedBy;
+    if (!s.most.empty()) {
+      os << " up to ";
+      quoted(s.most);
+    }
     os << '\n';
   }
   auto ports = [&](llvm::StringRef what, llvm::ArrayRef<Port> list) {

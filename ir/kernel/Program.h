@@ -238,6 +238,9 @@ struct Symbol {
   std::string name;
   ir::DimRange range;
   unsigned definedBy = none;
+  /// The symbol that is the most it may be, and what it is unless a session
+  /// asks for less; empty: it has no choice.
+  std::string most = {};
 };
 
 /// Memory that input `input` reads and output `output` leaves for the next run:

@@ -93,21 +93,18 @@ void passes::takeCondition(Module &module, Value *condition,
 Value *passes::beforeRepeatedHeads(Value *x, unsigned axis) {
   Op *merge = x->def(OpKind::Reshape);
   Op *repeat = merge ? merge->operand(0)->def(OpKind::Broadcast) : nullptr;
-  Op *split = repeat ? repeat->operand(0)->def(OpKind::Reshape) : nullptr;
-  if (!split || x->rank() != 4)
+  if (!repeat || x->rank() != 4)
     return nullptr;
-  Value *y = split->operand(0);
-  ShapeRef from = split->result()->shape(), to = repeat->result()->shape();
-  if (y->rank() != 4 || from.size() != 5)
+  Value *y = repeat->operand(0);
+  ShapeRef from = y->shape(), to = repeat->result()->shape();
+  if (from.size() != 5 || to.size() != 5 || !from[axis + 1].isConstant(1))
     return nullptr;
   // [.., Hkv, 1, ..] to [.., Hkv, n, ..] to [.., Hkv * n, ..]
-  Shape expected(y->shape());
-  expected.insert(expected.begin() + axis + 1, Dim(1));
-  if (from != ShapeRef(expected))
-    return nullptr;
+  Shape expected(from.begin(), from.end());
   expected[axis + 1] = to[axis + 1];
-  Shape merged(y->shape());
-  merged[axis] = merged[axis] * to[axis + 1];
+  Shape merged(expected);
+  merged.erase(merged.begin() + axis + 1);
+  merged[axis] = from[axis] * to[axis + 1];
   return to == ShapeRef(expected) && x->shape() == ShapeRef(merged) ? y
                                                                     : nullptr;
 }

@@ -44,8 +44,8 @@ bool hasBounds(ir::Module &module, ir::Value *condition,
                const Visibility &visible);
 
 /// What \p x, of rank 4, repeats along its dimension \p axis, Hkv to n * Hkv,
-/// head by head: reshape(broadcast(reshape(y) with a 1 behind the heads)).
-/// Null when it repeats nothing.
+/// head by head: x is reshape(broadcast(y)), and y, of rank 5, has a 1 behind
+/// the heads. Null when it repeats nothing.
 ir::Value *beforeRepeatedHeads(ir::Value *x, unsigned axis);
 
 } // namespace tenon::passes

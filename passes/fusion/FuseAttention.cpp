@@ -50,7 +50,8 @@ double usualScale(double scale, Dim headSize) {
 }
 
 /// What \p x repeats along its heads, perhaps under a transpose, which \p perm
-/// (what makes [B, S, H, D] of x) then takes in. Null when it repeats nothing.
+/// (what makes [B, S, H, D] of x) then takes in; of rank 5, with a 1 behind the
+/// heads. Null when it repeats nothing.
 Value *beforeRepeat(Value *x, Ints &perm) {
   Ints composed = perm;
   if (Op *transpose = x->def(OpKind::Transpose)) {
@@ -77,6 +78,16 @@ bool useHeadsOnce(Value *&keys, Ints &keyPerm, Value *&values,
   keys = k, values = v;
   keyPerm = kp, valuePerm = vp;
   return true;
+}
+
+/// \p x, or if it has the 1 of beforeRepeat(), \p x without.
+Value *withoutOne(Value *x, const Ints &perm, Builder &builder) {
+  if (x->rank() != perm.size() + 1)
+    return x;
+  ShapeAttrs attrs;
+  attrs.shape.assign(x->shape().begin(), x->shape().end());
+  attrs.shape.erase(attrs.shape.begin() + perm[2] + 1);
+  return builder.buildReshape({x}, attrs);
 }
 
 class FuseAttentionRule final : public Rule {
@@ -116,7 +127,10 @@ public:
     Value *q = toRows(scores.query, {0, 2, 1, 3}, builder);
     Value *keys = scores.keyTransposed, *values = value;
     Ints keyPerm = {0, 3, 1, 2}, valuePerm = {0, 2, 1, 3};
-    useHeadsOnce(keys, keyPerm, values, valuePerm);
+    if (useHeadsOnce(keys, keyPerm, values, valuePerm)) {
+      keys = withoutOne(keys, keyPerm, builder);
+      values = withoutOne(values, valuePerm, builder);
+    }
     Value *k = toRows(keys, keyPerm, builder);
     Value *v = toRows(values, valuePerm, builder);
     Value *y = builder.buildAttention({q, k, v, mask}, attrs);
@@ -260,6 +274,7 @@ public:
         attrs.maskedRow = MaskedRow::Nan;
     }
     auto rows = [&](Value *x, const Ints &perm) {
+      x = withoutOne(x, perm, builder);
       TransposeAttrs transpose;
       transpose.perm = perm;
       return perm == identity ? x : builder.buildTranspose({x}, transpose);

@@ -78,7 +78,9 @@ enum class DType : uint8_t {
 /// A size that the model's user chooses (batch, seq) or that data define.
 struct Symbol {
   StringId name;
-  uint32_t reserved;
+  /// The symbol that is the most it may be, and what it is unless a session
+  /// asks for less; `none` where shapes or data say what it is.
+  uint32_t most;
   int64_t low, high; ///< inclusive; high is INT64_MAX when open
 };
 

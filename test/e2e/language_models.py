@@ -72,6 +72,7 @@ def far(what, a, b):
 
 def check_tiny(plain, state):
     problems, tokens = [], [int(t) for t in np.random.default_rng(7).integers(0, plain.vocabulary, CAPACITY)]
+    state.reset()
     if state.capacity != CAPACITY:
         problems.append(f"the capacity is {state.capacity}")
     whole = plain.feed(tokens)

@@ -57,6 +57,10 @@ PassFlags::PassFlags(cl::SubCommand &sub)
                      clEnumValN(passes::Precision::Fp8, "fp8",
                                 "the same with e4m3 (sm_89 and later)")),
           cl::init(passes::Precision::Model), cl::sub(sub), cl::cat(category)),
+      kvCache("kv-cache",
+              cl::desc("give a causal model that has no caches (past, present) "
+                       "caches for its keys and values"),
+              cl::sub(sub), cl::cat(category)),
       timing("timing", cl::desc("print the time of each pass and stage"),
              cl::sub(sub), cl::cat(category)),
       verifyNumerics(
@@ -87,6 +91,7 @@ Expected<passes::PassOptions> PassFlags::options() const {
   options.remarksFile = remarks;
   options.rewriteLimit = rewriteLimit;
   options.precision = precision;
+  options.kvCache = kvCache;
   options.timing = timing;
   options.verifyNumerics = verifyNumerics;
   options.paranoid = paranoid;

@@ -86,6 +86,11 @@ private:
       cl::desc("keep caches (past, present) in the artifact's own memory, with "
                "room for N tokens"),
       cl::sub(sub)};
+  cl::opt<bool> lastLogitsOnly{
+      "last-logits-only",
+      cl::desc("compute the logits of the last token alone, also in --run "
+               "(--generate always does)"),
+      cl::sub(sub)};
   cl::opt<unsigned> jobs{"j",
                          cl::Prefix,
                          cl::init(0),
@@ -236,6 +241,7 @@ Expected<codegen::TargetOptions> CompileCommand::parseTargetOptions() {
     return userError("--max-context={0}: expected a number of tokens",
                      int64_t(maxContext));
   options.maxContext = maxContext;
+  options.lastLogitsOnly = lastLogitsOnly;
   Expected<std::vector<const codegen::GpuArch *>> archs =
       codegen::parseGpuArchs(arch);
   if (!archs)

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""--kv-cache: models exported without caches get some: kv_cache.py TENON
+
+Each is compiled as it is, with --kv-cache, and with --kv-cache --max-context: prefill and decode in any pieces must give
+the logits of the model run on the whole text, within 1e-4, also for batches with padding, and --generate the same text
+token by token. What is not causal is refused with the reason.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from language_models import CAPACITY, Library, check_tiny
+from models import ROOT, compile_model
+
+TINY = ROOT / "test/models/tiny"
+MODELS = ["gpt2-tiny-ts", "gpt2-tiny-ts14", "gpt2-tiny-dynamo", "llama-tiny-ts", "llama-tiny-ts-sdpa", "llama-tiny-dynamo",
+          "llama-tiny-dynamo23", "qwen3-tiny-dynamo", "mistral-tiny-ts", "gemma2-tiny-ts", "gemma3-tiny-dynamo23", "phi-tiny-dynamo",
+          "phi3-tiny-dynamo"]
+REFUSED = {"bert-tiny-ts": "has no row for each token", "distilbert-tiny-ts": "tokens see later ones: no causal mask was found",
+           "vit-tiny-ts": "has no input 'input_ids'", "gpt2-tiny-kv-ts": "the model has caches already: input 'past_key_values.0.key'",
+           "t5-tiny-ts": "tokens see later ones"}
+
+
+def byte_tokenizer(path):
+    """Each byte is a token; the tiny models know 256 tokens and more."""
+    vocabulary = {f"<0x{b:02X}>": b for b in range(256)}
+    path.write_text(json.dumps({
+        "version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "post_processor": None,
+        "decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]},
+        "model": {"type": "BPE", "vocab": vocabulary, "merges": [], "byte_fallback": True, "unk_token": None}}))
+
+
+def generate(artifact, *flags):
+    done = subprocess.run([str(artifact), "--generate", "--prompt=Hello, world", "--json", "--temperature=0", *flags], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{artifact}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def check_text(tenon, scratch, name):
+    """The same ids as without caches, in steps of one token."""
+    problems = []
+    tokenizer = scratch / "tokenizer.json"
+    byte_tokenizer(tokenizer)
+    made = {}
+    for how, flags in (("plain", []), ("cached", ["--kv-cache"]), ("state", ["--kv-cache", "--max-context=100"])):
+        artifact = scratch / f"{name}-{how}-text"
+        compile_model(tenon, TINY / name / "model.onnx", artifact, f"--tokenizer={tokenizer}", *flags)
+        made[how] = generate(artifact, "--max-tokens=60")
+    for how in ("cached", "state"):
+        if made[how]["ids"] != made["plain"]["ids"]:
+            problems.append(f"{how}: ids {made[how]['ids']}, expected {made['plain']['ids']}")
+        # A step reads and writes what one token needs, not what all do.
+        if made[how]["decode_bytes"] * 2 > made["plain"]["decode_bytes"]:
+            problems.append(f"{how}: {made[how]['decode_bytes']} bytes to decode, {made['plain']['decode_bytes']} without a cache")
+    return problems
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    tenon, failed = sys.argv[1], 0
+
+    def report(name, problems):
+        nonlocal failed
+        failed += bool(problems)
+        print("\n     ".join([f"{'FAIL' if problems else 'ok  '} {name}", *problems]), flush=True)
+
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = Path(scratch)
+        for name in sys.argv[2:] or MODELS:
+            def library(how, *flags):
+                out = scratch / f"{name}-{how}.so"
+                compile_model(tenon, TINY / name / "model.onnx", out, *flags)
+                return Library(out)
+            state = library("state", "--kv-cache", f"--max-context={CAPACITY}")
+            report(name, check_tiny(library("plain"), state) + check_tiny(library("cached", "--kv-cache"), state))
+        if sys.argv[2:]:
+            sys.exit(failed != 0)
+        for name in ("gpt2-tiny-dynamo", "llama-tiny-ts"):
+            report(f"text of {name}", check_text(tenon, scratch, name))
+        for name, reason in REFUSED.items():
+            done = subprocess.run([tenon, "compile", TINY / name / "model.onnx", "-o", scratch / "no", "--kv-cache"], capture_output=True, text=True)
+            right = done.returncode == 1 and reason in done.stderr
+            report(f"{name} is refused", [] if right else [f"exit {done.returncode}: {done.stderr}"])
+        done = subprocess.run([tenon, "compile", TINY / "gpt2-tiny-ts/model.onnx", "-o", scratch / "no", "--kv-cache", "--max-context=200"],
+                              capture_output=True, text=True)
+        report("a context beyond the positions", [] if done.returncode == 1 and "128" in done.stderr else [done.stderr])
+    sys.exit(failed != 0)
+
+
+if __name__ == "__main__":
+    main()
