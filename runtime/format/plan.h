@@ -24,7 +24,7 @@
 namespace tenon::rt {
 
 inline constexpr char planMagic[8] = {'T', 'E', 'N', 'O', 'N', 'P', 'L', 'N'};
-inline constexpr uint32_t planVersion = 3;
+inline constexpr uint32_t planVersion = 4;
 /// Weights and buffers start at multiples of this many bytes; weights as a
 /// whole at a page.
 inline constexpr uint64_t bufferAlignment = 64;

@@ -96,7 +96,7 @@ TEST(Plan, ChecksRangesThatTheChecksumCannot) {
             }),
             "damaged plan: table of views is out of range");
   EXPECT_EQ(damaged([](Plan &b, PlanHeader &h) { h.version = 9; }),
-            "plan has version 9, this runtime reads version 3");
+            "plan has version 9, this runtime reads version 4");
   EXPECT_EQ(damaged([](Plan &b, PlanHeader &h) {
               b[h.strings.offset + h.strings.count - 1] = 'x';
             }),

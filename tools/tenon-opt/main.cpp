@@ -62,6 +62,9 @@ struct Options {
   cl::opt<int64_t> maxContext{
       "max-context", cl::init(0), cl::value_desc("N"),
       cl::desc("for --lower: caches become state with room for N")};
+  cl::opt<bool> lastLogitsOnly{
+      "last-logits-only",
+      cl::desc("for --lower: logits of the last token alone")};
   cl::opt<std::string> target{"target", cl::desc("target, for --lower"),
                               cl::value_desc("cpu|cuda"), cl::init("cpu"),
                               cl::cat(category)};
@@ -112,6 +115,7 @@ llvm::Error printLowered(const ir::Module &module, const Options &flags,
     return forms.takeError();
   target.forms = *forms;
   target.maxContext = flags.maxContext;
+  target.lastLogitsOnly = flags.lastLogitsOnly;
   auto which = codegen::parseTarget(flags.target);
   if (!which)
     return which.takeError();
