@@ -8,6 +8,9 @@
 #include "ir/text/Text.h"
 #include "ir/text/SideFile.h"
 #include "ir/verify/Verify.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FileSystem.h"
 #include "gtest/gtest.h"
 #include <random>
@@ -158,6 +161,18 @@ TEST(Text, NamesAreStable) {
   EXPECT_TRUE(contains(text, "%0 = neg %x_1")) << text;
 }
 
+/// The parts that split-file makes of a test, or the whole of it.
+std::vector<llvm::StringRef> modulesOf(llvm::StringRef file) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  file.split(parts, "\n//--- ");
+  if (parts.size() == 1)
+    return {file};
+  std::vector<llvm::StringRef> modules;
+  for (llvm::StringRef part : llvm::drop_begin(parts))
+    modules.push_back(part.split('\n').second);
+  return modules;
+}
+
 /// Every .tn file of the tests parses, verifies and round-trips.
 TEST(Text, TestFilesRoundTrip) {
   std::error_code error;
@@ -171,7 +186,8 @@ TEST(Text, TestFilesRoundTrip) {
     SCOPED_TRACE(path.str());
     auto buffer = llvm::MemoryBuffer::getFile(path);
     ASSERT_TRUE(bool(buffer));
-    roundTrip((*buffer)->getBuffer());
+    for (llvm::StringRef module : modulesOf((*buffer)->getBuffer()))
+      roundTrip(module);
     ++files;
   }
   EXPECT_GT(files, 50u);
