@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <algorithm>
 
 namespace tenon::codegen {
 
@@ -51,9 +52,13 @@ const KernelInfo &kernelInfo(llvm::StringRef name, Target target) {
 }
 
 /// "x86-64-v4" as the end of a C++ name: "v4".
-llvm::StringRef suffixOf(const CpuForm &form) {
+std::string suffixOf(const CpuForm &form) {
   llvm::StringRef name = form.name;
-  return name.contains("-v") ? name.substr(name.rfind('-') + 1) : "v1";
+  if (!name.consume_front("x86-64-"))
+    return "v1";
+  std::string suffix = name.str();
+  std::replace(suffix.begin(), suffix.end(), '-', '_');
+  return suffix;
 }
 
 std::string entryName(unsigned unit, const CpuForm &form) {

@@ -60,7 +60,8 @@ private:
                               cl::desc("what to compile for"), cl::sub(sub)};
   cl::opt<std::string> cpu{
       "cpu", cl::init("native"), cl::value_desc("native|LIST"),
-      cl::desc("CPU forms to include: x86-64, x86-64-v3, x86-64-v4"),
+      cl::desc("CPU forms to include: x86-64, x86-64-v3, x86-64-v4, "
+               "x86-64-v4-amx"),
       cl::sub(sub)};
   cl::opt<std::string> arch{
       "arch", cl::value_desc("LIST"),

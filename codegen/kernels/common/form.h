@@ -27,7 +27,12 @@
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) &&  \
     defined(__AVX512VL__)
 #define TN_AVX512 1
+#if defined(__AMX_TILE__) && defined(__AMX_BF16__)
+#define TN_AMX_TILES 1
+#define TN_FORM tn_avx512_amx
+#else
 #define TN_FORM tn_avx512
+#endif
 #elif defined(__AVX2__) && defined(__FMA__)
 #define TN_AVX2 1
 #define TN_FORM tn_avx2

@@ -45,34 +45,12 @@
 #define TENON_KERNELS_CPU_GEMM_H
 
 #include "kernels/cpu/epilogue.h"
+#include "kernels/cpu/gemm_amx.h"
+#include "kernels/cpu/grid.h"
 #include "kernels/cpu/micro.h"
 
 namespace tn {
 inline namespace TN_FORM {
-
-/// The part of a grid of row tiles x column tiles that a thread computes.
-struct GridShare {
-  Range rows, columns;
-};
-
-/// Splits the grid so that the greatest share is least; among equals, by
-/// columns rather than rows, so that each thread reads its own part of B.
-inline GridShare share_grid(int64_t row_tiles, int64_t column_tiles,
-                            int64_t thread, int64_t threads) {
-  int64_t best = INT64_MAX, across = 1;
-  for (int64_t c = threads; c >= 1; --c) {
-    int64_t cost = ceil_div(column_tiles, c) * ceil_div(row_tiles, threads / c);
-    if (cost < best) {
-      best = cost;
-      across = c;
-    }
-  }
-  int64_t down = threads / across;
-  if (thread >= across * down)
-    return {{0, 0}, {0, 0}};
-  return {share(row_tiles, 1, thread / across, down),
-          share(column_tiles, 1, thread % across, across)};
-}
 
 /// The rows [begin, end) of tile `t` when m rows are cut into `tiles` of nearly
 /// equal height.
@@ -168,9 +146,12 @@ template <class Cfg, class Epilogue = Identity> void gemm(const tn_args *args) {
   int64_t m = s.shape[s.rank - 1], outer = s.count(s.rank - 1);
   if (m == 0 || Cfg::N == 0)
     return;
-  int64_t row_tiles = ceil_div(m, tile_rows);
-  GridShare mine = share_grid(outer * row_tiles, ceil_div(Cfg::N, tile_columns),
-                              args->thread, args->threads);
+  bool amx = uses_amx<Cfg>(m);
+  int64_t row_tiles = ceil_div(m, amx ? amx_rows : tile_rows);
+  GridShare mine = share_grid(
+      outer * row_tiles, ceil_div(Cfg::N, tile_columns), args->thread,
+      args->threads,
+      amx ? amx_cost : [](int64_t r, int64_t c) { return r * c; });
   EpilogueArgs e;
   e.params = args->params;
   for (int64_t r = mine.rows.begin; r < mine.rows.end;) {
@@ -187,7 +168,10 @@ template <class Cfg, class Epilogue = Identity> void gemm(const tn_args *args) {
               m,
               Cfg::N,
               Cfg::K};
-    g.run<Epilogue>({first, last}, row_tiles, mine.columns, e);
+    if (amx)
+      run_amx<Cfg, Epilogue>(g, {first, last}, mine.columns, e);
+    else
+      g.run<Epilogue>({first, last}, row_tiles, mine.columns, e);
     r += last - first;
   }
 }

@@ -1,0 +1,92 @@
+//===- amx_split.h - f32 as a sum of bf16 parts ---------------------------===//
+//
+// Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The matrix unit multiplies bf16 only. A number x of f32 is the sum of three
+/// of bf16, hi + mid + lo, each the first 8 bits of what the ones before leave:
+/// that is exact, for 24 bits are three times 8. Of the nine products of two
+/// such sums the six largest are added up; what is left out, mid * lo twice and
+/// lo * lo, is some 6e-8 of the product. With two parts, the first rounded to
+/// nearest, three of four products are; what is left out is some 4e-6.
+///
+/// The parts of a number below 2^-110 may be denormal, which the unit takes for
+/// zero; a part of a number that is not finite is not finite.
+///
+//===----------------------------------------------------------------------===//
+#ifndef TENON_KERNELS_CPU_AMX_SPLIT_H
+#define TENON_KERNELS_CPU_AMX_SPLIT_H
+
+#include "kernels/cpu/amx_tile.h"
+
+#if defined(TN_AMX_TILES)
+
+namespace tn {
+inline namespace TN_FORM {
+
+/// One product of parts.
+struct PartProduct {
+  int a, b;
+};
+
+/// How `Products` products are made of parts, 0 the largest. The order is such
+/// that neighbours share a part.
+template <int Products> struct Split;
+template <> struct Split<6> {
+  static constexpr int parts = 3;
+  static constexpr PartProduct order[] = {{0, 2}, {0, 1}, {0, 0},
+                                          {2, 0}, {1, 0}, {1, 1}};
+};
+template <> struct Split<3> {
+  static constexpr int parts = 2;
+  static constexpr PartProduct order[] = {{0, 1}, {0, 0}, {1, 0}};
+};
+template <> struct Split<1> {
+  static constexpr int parts = 1;
+  static constexpr PartProduct order[] = {{0, 0}};
+};
+
+/// The upper half of each lane: x's in the lower half of the result, y's in the
+/// upper.
+TN_FN __m512i join_upper(vf x, vf y) {
+  return _mm512_mask_blend_epi16(0xaaaaaaaa, _mm512_srli_epi32(bits(x).v, 16),
+                                 bits(y).v);
+}
+
+TN_FN vf upper(vf x) { return from_bits(bits(x) & vi(int32_t(0xffff0000))); }
+
+/// A number whose upper half is x rounded to bf16; NaN stays NaN.
+TN_FN vf round_upper(vf x) {
+  return vf(_mm512_castsi512_ps(_mm512_mask_add_epi32(
+      bits(x).v, (x == x).m, bits(x).v, _mm512_set1_epi32(0x8000))));
+}
+
+/// The parts of the numbers x and y, those of lane i side by side, to 64 bytes
+/// at each of out, out + step, ...
+template <int Products>
+TN_FN void split_lanes(vf x, vf y, uint16_t *out, int64_t step) {
+  constexpr int parts = Split<Products>::parts;
+  TN_UNROLL
+  for (int part = 0; part < parts; ++part) {
+    vf p = parts < 3 ? round_upper(x) : x, q = parts < 3 ? round_upper(y) : y;
+    _mm512_store_si512(out + part * step, join_upper(p, q));
+    if (part + 1 < parts) {
+      x = x - upper(p);
+      y = y - upper(q);
+    }
+  }
+}
+
+/// The larger magnitude; a NaN counts for nothing.
+TN_FN vf max_magnitude(vf x, vf y) {
+  return vf(_mm512_range_ps(x.v, y.v, 0x0b));
+}
+
+} // namespace TN_FORM
+} // namespace tn
+
+#endif // TN_AMX_TILES
+#endif // TENON_KERNELS_CPU_AMX_SPLIT_H
