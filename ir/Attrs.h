@@ -136,6 +136,15 @@ struct NoAttrs final : AttrsBase<NoAttrs> {
   void fields(FieldVisitor &) override {}
 };
 
+struct MatMulAttrs final : AttrsBase<MatMulAttrs> {
+  /// A kernel may round a's rows to 8 bits, each in blocks with a scale of
+  /// their own: the model allows the error.
+  bool eightBitRows = false;
+  void fields(FieldVisitor &v) override {
+    v.optional("eight_bit_rows", eightBitRows, false);
+  }
+};
+
 struct ConstAttrs final : AttrsBase<ConstAttrs> {
   ConstantRef value;
   void fields(FieldVisitor &v) override { v.field("value", value); }

@@ -30,6 +30,19 @@ enum class Precision {
 /// The type that values are stored in, if it is not the model's.
 std::optional<ir::ElementType> storageOf(Precision precision);
 
+/// Where halves are stored in memory.
+enum class Halves {
+  Everywhere, ///< activations and weights: GPUs
+  Weights,    ///< weights alone, what is computed being f32: CPUs
+};
+
+/// What --weights names: constant matrices as codes of `bits` bits with a scale
+/// for each `block` of rows of a column (0: for the whole column).
+struct WeightFormat {
+  unsigned bits = 0; ///< 0: as the model has them
+  int64_t block = 0;
+};
+
 /// Filled from the command line by `tenon` and `tenon-opt`; see
 /// tools/common/PassFlags.h for the flags.
 struct PassOptions {
@@ -51,6 +64,10 @@ struct PassOptions {
   Precision precision = Precision::Model;
   /// --kv-cache: give a causal model without caches some.
   bool kvCache = false;
+  /// Of the target.
+  Halves halves = Halves::Everywhere;
+  /// --weights: how constant matrices are stored.
+  WeightFormat weights;
   /// --timing: print the time of each pass.
   bool timing = false;
   /// --verify-numerics: evaluate before and after each pass and compare.

@@ -18,6 +18,8 @@ using llvm::StringRef;
 
 // imported -> canonical
 static constexpr StringLiteral canonicalPipeline[] = {
+    // 0. Where only weights are halves, the rest is a graph of f32.
+    "widen-half",
     // 1. Sizes first: every law about shapes needs symbols that are the same
     //    where the sizes are, and values of integer tensors.
     "unify-dims",
@@ -50,7 +52,8 @@ static constexpr StringLiteral fusedPipeline[] = {
     "fuse-gelu",
     "fuse-rotary",
     "canonicalize",
-    // 2. Attention, then the transposes that it brings cancel with those around.
+    // 2. Attention, then the transposes that it brings cancel with those
+    // around.
     "fuse-attention",
     "canonicalize",
     "sink-transposes",
@@ -63,12 +66,15 @@ static constexpr StringLiteral fusedPipeline[] = {
     "canonicalize",
     // 4. Whole fused ops compute in f32; the casts go into maps.
     "promote-half",
+    // 5. Matrices as codes, whole as they were merged.
+    "quantise-weights",
     "fuse-epilogue",
-    // 5. What elementwise work is left over.
+    // 6. What elementwise work is left over.
     "fuse-elementwise",
-    // 6. How what is left is stored.
+    // 7. How what is left is stored.
     "assign-precision",
-    // 7. Clean up.
+    "narrow-weights",
+    // 8. Clean up.
     "cse",
     "dce",
 };
@@ -103,9 +109,9 @@ ArrayRef<StringLiteral> passes::pipeline(ir::Stage stage) {
 
 static llvm::Error checkName(StringRef flag, StringRef name, bool mayBeStage) {
   // All stages of a compilation, those behind the passes too.
-  static constexpr StringLiteral stages[] = {
-      "imported", "canonical", "fused",   "selected",
-      "planned",  "source",    "objects", "artifact"};
+  static constexpr StringLiteral stages[] = {"imported", "canonical", "fused",
+                                             "selected", "planned",   "source",
+                                             "objects",  "artifact"};
   if (findPass(name) || (mayBeStage && llvm::is_contained(stages, name)))
     return llvm::Error::success();
   std::string known;
@@ -132,12 +138,45 @@ llvm::Error passes::checkNames(const PassOptions &options) {
   return llvm::Error::success();
 }
 
-llvm::Expected<PipelineResult>
-passes::runPipeline(ir::Module &module, ir::Stage upTo,
-                    const PassOptions &options, Remarks &remarks,
-                    llvm::raw_ostream &log) {
-  if (llvm::Error error = checkNames(options))
+/// The half precision that most of a model's big constants are of, if any.
+static Precision precisionOf(const ir::Module &module) {
+  constexpr uint64_t big = 4096;
+  uint64_t f16 = 0, bf16 = 0;
+  for (const std::unique_ptr<ir::Func> &func : module.funcs)
+    for (ir::Op &op : func->body) {
+      if (op.kind() != ir::OpKind::Const)
+        continue;
+      const ir::Constant &constant = *op.attrs<ir::ConstAttrs>().value;
+      if (constant.numElements() < big)
+        continue;
+      f16 += constant.element() == ir::ElementType::F16;
+      bf16 += constant.element() == ir::ElementType::BF16;
+    }
+  if (f16 == 0 && bf16 == 0)
+    return Precision::Model;
+  return f16 >= bf16 ? Precision::F16 : Precision::BF16;
+}
+
+/// Whether \p options want \p pass at all.
+static bool isWanted(StringRef pass, const PassOptions &options) {
+  if (pass == "derive-kv-cache")
+    return options.kvCache;
+  if (options.halves == Halves::Weights)
+    return pass != "assign-precision";
+  return pass != "widen-half" && pass != "narrow-weights";
+}
+
+llvm::Expected<PipelineResult> passes::runPipeline(ir::Module &module,
+                                                   ir::Stage upTo,
+                                                   const PassOptions &given,
+                                                   Remarks &remarks,
+                                                   llvm::raw_ostream &log) {
+  if (llvm::Error error = checkNames(given))
     return error;
+  PassOptions options = given;
+  if (options.halves == Halves::Weights &&
+      options.precision == Precision::Model)
+    options.precision = precisionOf(module);
   PassManager manager(options, remarks, log);
   if (module.stage == ir::Stage::Imported)
     if (llvm::Error error = manager.reachStage(module, ir::Stage::Imported))
@@ -146,7 +185,7 @@ passes::runPipeline(ir::Module &module, ir::Stage upTo,
     if (stage <= module.stage || stage > upTo || manager.stopped())
       continue;
     for (StringRef name : pipeline(stage)) {
-      if (name == "derive-kv-cache" && !options.kvCache)
+      if (!isWanted(name, options))
         continue;
       const PassInfo *info = findPass(name);
       assert(info && "the pipeline names a pass that is not in Passes.def");

@@ -99,6 +99,7 @@ void measure(benchmark::State &state, tn_unit unit, std::vector<tn_view> views,
 }
 
 template <int64_t N_, int64_t K_> struct GemmCfg {
+  using B = float;
   static constexpr int64_t N = N_, K = K_;
   static constexpr int rank = 2;
   using Operands = tn::types<float>;

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/plan/Weights.h"
-#include "codegen/kernels/cpu/gemm_pack.h"
+#include "codegen/kernels/cpu/codes_pack.h"
 #include "ir/support/WeightMemory.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -19,23 +19,24 @@ namespace {
 /// Panels packed at a time: about a megabyte.
 constexpr int64_t pieceFloats = 1 << 18;
 
-llvm::Error storePanels(const float *elements, const Weight::Matrix &m,
+template <class T>
+llvm::Error storePanels(const T *elements, const Weight::Matrix &m,
                         Write write) {
   int64_t panels = llvm::divideCeil(m.n, tn::panel_columns);
   int64_t panelFloats = m.k * tn::panel_columns;
   if (panels == 0 || panelFloats == 0)
     return llvm::Error::success();
   int64_t step = std::max<int64_t>(1, pieceFloats / panelFloats);
-  std::vector<float> piece(step * panelFloats);
+  std::vector<T> piece(step * panelFloats);
   for (int64_t b = 0; b < m.batch; ++b) {
-    const float *matrix = elements + m.offset + b * m.batchStride;
+    const T *matrix = elements + m.offset + b * m.batchStride;
     for (int64_t first = 0; first < panels; first += step) {
       int64_t last = std::min(panels, first + step);
       tn::pack_b(matrix, m.k, m.n, m.rowStride, m.columnStride, first, last,
                  piece.data());
       llvm::ArrayRef<uint8_t> bytes(
           reinterpret_cast<const uint8_t *>(piece.data()),
-          (last - first) * panelFloats * sizeof(float));
+          (last - first) * panelFloats * sizeof(T));
       if (llvm::Error error = write(bytes))
         return error;
     }
@@ -50,27 +51,27 @@ llvm::Error storeComputed(const ir::Constant &value, Write write) {
     uint64_t count = std::min<uint64_t>(pieceFloats, value.numElements() - at);
     value.read(at, count, piece.data());
     llvm::ArrayRef<uint8_t> bytes(piece);
-    if (llvm::Error error = write(
-            bytes.take_front(*ir::byteSize(value.element(), count))))
+    if (llvm::Error error =
+            write(bytes.take_front(*ir::byteSize(value.element(), count))))
       return error;
   }
   return llvm::Error::success();
 }
 
-/// Two rows to a byte.
-llvm::Error storeCodes(llvm::ArrayRef<uint8_t> elements,
+/// \p elements of \p bits bits, the first in the low bits of a byte.
+llvm::Error storeCodes(llvm::ArrayRef<uint8_t> elements, unsigned bits,
                        const Weight::Matrix &m, Write write) {
   constexpr int64_t columns = tn::panel_columns;
-  std::vector<uint8_t> panel(llvm::divideCeil(m.k, 2) * columns);
+  unsigned perByte = 8 / bits;
+  std::vector<uint8_t> panel(tn::panel_bytes(m.k, bits));
+  auto code = [&](int64_t i, int64_t j) {
+    uint64_t index = m.offset + i * m.rowStride + j * m.columnStride;
+    unsigned byte = elements[index / perByte];
+    return byte >> (index % perByte * bits) & ((1u << bits) - 1);
+  };
   for (int64_t first = 0; first < m.n; first += columns) {
-    std::fill(panel.begin(), panel.end(), 0);
-    for (int64_t j = 0; j < std::min(columns, m.n - first); ++j)
-      for (int64_t i = 0; i < m.k; ++i) {
-        uint64_t index =
-            m.offset + i * m.rowStride + (first + j) * m.columnStride;
-        unsigned code = elements[index / 2] >> (index % 2 * 4) & 15;
-        panel[i / 2 * columns + j] |= code << (i % 2 * 4);
-      }
+    tn::pack_codes(code, m.k, bits, first, std::min(columns, m.n - first),
+                   panel.data());
     if (llvm::Error error = write(panel))
       return error;
   }
@@ -84,17 +85,25 @@ llvm::Error storeWeight(const Weight &weight, Write write) {
   bool dense = value.form() == ir::Constant::Form::Dense;
   if (weight.layout == kernel::WeightLayout::RowMajor)
     return dense ? write(value.bytes()) : storeComputed(value, write);
-  if (weight.layout == kernel::WeightLayout::Panels16U4)
-    return storeCodes(value.materialize(), weight.matrix, write);
-  auto *elements = reinterpret_cast<const float *>(value.bytes().data());
-  ir::WeightMemory expanded;
-  if (!dense || reinterpret_cast<uintptr_t>(elements) % alignof(float) != 0) {
-    uint64_t count = value.numElements();
-    expanded = ir::allocateWeight(count * sizeof(float));
-    value.read(0, count, expanded.bytes.data());
-    elements = reinterpret_cast<const float *>(expanded.bytes.data());
+  if (weight.layout == kernel::WeightLayout::Panels16Codes) {
+    unsigned bits = ir::bitWidth(value.element());
+    return dense ? storeCodes(value.bytes(), bits, weight.matrix, write)
+                 : storeCodes(value.materialize(), bits, weight.matrix, write);
   }
-  return storePanels(elements, weight.matrix, write);
+  unsigned size = ir::bitWidth(value.element()) / 8;
+  const uint8_t *elements = value.bytes().data();
+  ir::WeightMemory expanded;
+  if (!dense || reinterpret_cast<uintptr_t>(elements) % size != 0) {
+    uint64_t count = value.numElements();
+    expanded = ir::allocateWeight(count * size);
+    value.read(0, count, expanded.bytes.data());
+    elements = expanded.bytes.data();
+  }
+  if (size == sizeof(uint16_t))
+    return storePanels(reinterpret_cast<const uint16_t *>(elements),
+                       weight.matrix, write);
+  return storePanels(reinterpret_cast<const float *>(elements), weight.matrix,
+                     write);
 }
 
 } // namespace tenon::codegen

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/select/Lowering.h"
 #include "codegen/Codegen.h"
+#include "codegen/kernels/cpu/codes_pack.h"
 #include "codegen/select/Quantised.h"
 #include "codegen/select/ShareWeights.h"
 #include "codegen/select/States.h"
@@ -13,6 +14,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace tenon::codegen {
 
@@ -163,10 +165,14 @@ llvm::Error Lowering::prepare() {
             : addBuffer(BufferKind::Output, i,
                         byteCount(type.element, numElements(type.shape))));
   }
-  for (const ir::Op &op : func.body)
-    if (std::optional<QuantisedMatrix> matrix =
-            isCuda() ? std::nullopt : quantisedMatrix(op))
+  for (const ir::Op &op : func.body) {
+    if (isCuda())
+      break;
+    if (std::optional<QuantisedMatrix> matrix = quantisedMatrix(op))
       absorbed.insert(matrix->steps.begin(), matrix->steps.end());
+    if (std::optional<HalfMatrix> matrix = halfMatrix(op))
+      absorbed.insert(matrix->cast);
+  }
   startSegment();
   for (const auto &[i, state] : llvm::enumerate(program.states))
     if (const ir::Op *pad = padOf(func, state)) {
@@ -354,13 +360,17 @@ View Lowering::packed(ir::ConstantRef value, kernel::WeightLayout layout,
   stored.value = std::move(value);
   stored.layout = layout;
   stored.matrix = matrix;
-  bool codes = layout == kernel::WeightLayout::Panels16U4;
-  int64_t rows = codes ? (matrix.k + 1) / 2 : matrix.k;
-  int64_t elements = matrix.batch * rows * ((matrix.n + 15) / 16 * 16);
-  stored.bytes = codes ? elements : elements * 4;
-  return kernel::Program::contiguous(
-      addWeight(std::move(stored)),
-      {codes ? ir::ElementType::U8 : ir::ElementType::F32, {Dim(elements)}});
+  bool codes = layout == kernel::WeightLayout::Panels16Codes;
+  int64_t panels = matrix.batch * llvm::divideCeil(matrix.n, tn::panel_columns);
+  int64_t elements =
+      panels *
+      (codes ? tn::panel_bytes(matrix.k, ir::bitWidth(stored.value->element()))
+             : matrix.k * tn::panel_columns);
+  ir::ElementType element =
+      codes ? ir::ElementType::U8 : stored.value->element();
+  stored.bytes = elements * (ir::bitWidth(element) / 8);
+  return kernel::Program::contiguous(addWeight(std::move(stored)),
+                                     {element, {Dim(elements)}});
 }
 
 unsigned Lowering::addWeight(kernel::Weight weight) {

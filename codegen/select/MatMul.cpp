@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/emit/CppText.h"
+#include "codegen/kernels/cpu/codes_pack.h"
 #include "codegen/select/Epilogue.h"
 #include "codegen/select/Loop.h"
 #include "codegen/select/Quantised.h"
@@ -121,27 +122,41 @@ LaunchSpec tiledKernel(const Lowering &lowering, const Product &p,
   return spec;
 }
 
+/// The product with panels of \p matrix, in f32 or halves.
+LaunchSpec packedProduct(Lowering &lowering, const ir::Op &op, Product &p,
+                         const View &panels, const Weight::Matrix &matrix,
+                         const Epilogue &epilogue) {
+  LaunchSpec spec;
+  spec.kernel = "gemm_f32";
+  spec.config.integer("N", matrix.n)
+      .integer("K", matrix.k)
+      .type("B", panels.element)
+      .rank("rank", p.c.rank())
+      .types("Operands", epilogue.elements);
+  spec.operands = {
+      lowering.fit(op, toBatch(lowering, p.a, p), Strides::InnerContiguous),
+      panels};
+  return spec;
+}
+
 /// The kernel's part of the launch: everything but the epilogue.
 LaunchSpec chooseKernel(Lowering &lowering, const ir::Op &op, Product &p,
                         const Epilogue &epilogue) {
   if (lowering.isCuda())
     return tiledKernel(lowering, p, epilogue);
-  LaunchSpec spec;
   bool isF32 = p.a.element == ElementType::F32;
-  std::optional<Weight::Matrix> matrix =
-      isF32 ? constantMatrix(lowering, p.b) : std::nullopt;
-  View a = toBatch(lowering, p.a, p);
-  if (matrix) {
-    spec.kernel = "gemm_f32";
-    spec.config.integer("N", matrix->n)
-        .integer("K", matrix->k)
-        .rank("rank", p.c.rank())
-        .types("Operands", epilogue.elements);
-    spec.operands = {lowering.fit(op, a, Strides::InnerContiguous),
-                     lowering.packed(p.b, *matrix)};
-    return spec;
-  }
-  spec.operands = {a, toBatch(lowering, p.b, p)};
+  if (std::optional<HalfMatrix> half = halfMatrix(op))
+    return packedProduct(lowering, op, p,
+                         lowering.packed(half->value,
+                                         kernel::WeightLayout::Panels16,
+                                         half->matrix),
+                         half->matrix, epilogue);
+  if (std::optional<Weight::Matrix> matrix =
+          isF32 ? constantMatrix(lowering, p.b) : std::nullopt)
+    return packedProduct(lowering, op, p, lowering.packed(p.b, *matrix),
+                         *matrix, epilogue);
+  LaunchSpec spec;
+  spec.operands = {toBatch(lowering, p.a, p), toBatch(lowering, p.b, p)};
   if (isF32) {
     spec.kernel = "batch_matmul_f32";
     spec.config.rank("rank", p.c.rank()).types("Operands", epilogue.elements);
@@ -169,9 +184,15 @@ LaunchSpec quantisedProduct(Lowering &lowering, const ir::Op &op, Product &p,
                             const QuantisedMatrix &matrix,
                             const Epilogue &epilogue) {
   LaunchSpec spec;
-  spec.kernel = "gemm_q4_f32";
+  spec.kernel = "gemm_codes_f32";
+  if (op.attrs<ir::MatMulAttrs>().eightBitRows) {
+    spec.kernel = "gemm_codes_i8";
+    spec.scratchBytes = ir::numElements(p.batch()) * p.m() *
+                        Dim(tn::i8_scratch_per_row(matrix.k, matrix.block));
+  }
   spec.config.integer("N", matrix.n)
       .integer("K", matrix.k)
+      .rank("bits", ir::bitWidth(matrix.codes->element()))
       .integer("block", matrix.block)
       .flag("zeros", matrix.zeros != nullptr)
       .number("zero", matrix.zero)
@@ -179,7 +200,7 @@ LaunchSpec quantisedProduct(Lowering &lowering, const ir::Op &op, Product &p,
       .types("Operands", epilogue.elements);
   spec.operands = {
       lowering.fit(op, toBatch(lowering, p.a, p), Strides::InnerContiguous),
-      lowering.packed(matrix.codes, kernel::WeightLayout::Panels16U4,
+      lowering.packed(matrix.codes, kernel::WeightLayout::Panels16Codes,
                       matrix.codeMatrix()),
       lowering.packed(matrix.scales, kernel::WeightLayout::Panels16,
                       matrix.blockMatrix())};
@@ -214,7 +235,8 @@ llvm::Error selectMatMul(Lowering &lowering, const ir::Op &op) {
   Promotion promote{op.operand(0)->rank() == 1, op.operand(1)->rank() == 1};
   Product p;
   p.a = lowering.view(op.operand(0));
-  if (!codesOf(lowering, op))
+  bool isPacked = !lowering.isCuda() && (quantisedMatrix(op) || halfMatrix(op));
+  if (!isPacked)
     p.b = lowering.view(op.operand(1));
   if (promote.row)
     p.a = insertDim(p.a, 0);

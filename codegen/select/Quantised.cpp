@@ -1,4 +1,4 @@
-//===- Quantised.cpp - constant matrices of 4-bit codes ------------------===//
+//===- Quantised.cpp - constant matrices of codes ------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,6 +22,11 @@ ConstantRef constantOf(const Value *value) {
   return op ? op->attrs<ir::ConstAttrs>().value : nullptr;
 }
 
+bool isCode(ElementType element) {
+  return element == ElementType::U2 || element == ElementType::U4 ||
+         element == ElementType::U8;
+}
+
 /// Walks from the product's operand to the codes:
 ///   transpose [slice] reshape (cast(codes) [- zero]) * scale
 /// or, as canonicalisation has it where nothing is sliced,
@@ -35,7 +40,7 @@ public:
     at = b;
     std::optional<int64_t> k = b->shape()[0].constant(),
                            n = b->shape()[1].constant();
-    if (!n || !k || *n < 1 || *k < 2 || *k % 2 != 0)
+    if (!n || !k || *n < 1 || *k < 1)
       return std::nullopt;
     matrix.n = *n;
     matrix.k = *k;
@@ -132,14 +137,14 @@ private:
     if (!step(OpKind::Cast))
       return false;
     matrix.codes = constantOf(at);
-    if (!matrix.codes || matrix.codes->element() != ElementType::U4 ||
+    if (!matrix.codes || !isCode(matrix.codes->element()) ||
         matrix.codes->shape().size() != 3)
       return false;
     llvm::ArrayRef<int64_t> shape = matrix.codes->shape();
     matrix.block = shape[2];
     matrix.columnStride = shape[1] * shape[2];
     return shape[0] == matrix.n && matrix.scales->shape()[1] == shape[1] &&
-           matrix.block >= 2 && matrix.block % 2 == 0 &&
+           matrix.block >= 16 && matrix.block % 16 == 0 &&
            matrix.columnStride >= matrix.k &&
            matrix.columnStride - matrix.k < matrix.block;
   }
@@ -169,6 +174,36 @@ std::optional<QuantisedMatrix> quantisedMatrix(const Op &product) {
   if (product.kind() != OpKind::MatMul)
     return std::nullopt;
   return Reader().read(product);
+}
+
+std::optional<HalfMatrix> halfMatrix(const Op &product) {
+  if (product.kind() != OpKind::MatMul)
+    return std::nullopt;
+  HalfMatrix half;
+  half.cast = product.operand(1)->def(OpKind::Cast);
+  if (!half.cast || half.cast->result()->element() != ElementType::F32 ||
+      half.cast->block() != product.block())
+    return std::nullopt;
+  for (const ir::Use &use : half.cast->result()->uses())
+    if (use.op->kind() != OpKind::MatMul || use.index != 1)
+      return std::nullopt;
+  const Value *from = half.cast->operand(0);
+  const Op *transpose = from->def(OpKind::Transpose);
+  half.value = constantOf(transpose ? transpose->operand(0) : from);
+  ElementType element = from->element();
+  if (!half.value || half.value->shape().size() != 2 ||
+      (element != ElementType::F16 && element != ElementType::BF16))
+    return std::nullopt;
+  kernel::Weight::Matrix &m = half.matrix;
+  m.k = half.value->shape()[0];
+  m.n = half.value->shape()[1];
+  m.rowStride = m.n;
+  m.columnStride = 1;
+  if (transpose) {
+    std::swap(m.k, m.n);
+    std::swap(m.rowStride, m.columnStride);
+  }
+  return half;
 }
 
 } // namespace tenon::codegen

@@ -1,4 +1,4 @@
-//===- Quantised.h - constant matrices of 4-bit codes --------------------===//
+//===- Quantised.h - constant matrices of codes --------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@ namespace tenon::codegen {
 
 /// B[k, n] = scale[k / block, n] * (code[k, n] - zero[k / block, n]).
 struct QuantisedMatrix {
-  /// u4; the codes of column n lie together, `columnStride` of them.
+  /// u2, u4 or u8; the codes of column n lie together, `columnStride` of them.
   ir::ConstantRef codes;
   int64_t k = 0, n = 0, block = 0, columnStride = 0;
   /// f32[n, blocks]; zeros may be null: then all are `zero`.
@@ -30,8 +30,18 @@ struct QuantisedMatrix {
 };
 
 /// The matrix that \p product multiplies by, if nothing else uses what computes
-/// it and the kernel can: f32, even k and block.
+/// it and the kernels can: f32, blocks of multiples of 16.
 std::optional<QuantisedMatrix> quantisedMatrix(const ir::Op &product);
+
+/// B = a constant of f16 or bf16 of rank 2, perhaps transposed, in f32.
+struct HalfMatrix {
+  ir::ConstantRef value;
+  kernel::Weight::Matrix matrix;
+  const ir::Op *cast = nullptr; ///< what the kernel does instead
+};
+
+/// The matrix that \p product multiplies by, if nothing but products uses it.
+std::optional<HalfMatrix> halfMatrix(const ir::Op &product);
 
 } // namespace tenon::codegen
 

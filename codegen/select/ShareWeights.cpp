@@ -71,14 +71,13 @@ private:
     if (launch.kind != kernel::LaunchKind::Kernel)
       return false;
     const Unit &unit = program.units[launch.unit];
-    return unit.kernel == "gather" && is(unit, "T", "float") &&
-           is(unit, "data_rank", "2") && is(unit, "axis", "0") &&
-           launch.views[0] == tableView();
+    return unit.kernel == "gather" && is(unit, "data_rank", "2") &&
+           is(unit, "axis", "0") && launch.views[0] == tableView();
   }
 
   View tableView() const {
     return Program::contiguous(
-        rows, {ir::ElementType::F32,
+        rows, {weight.value->element(),
                {kernel::Dim(weight.matrix.n), kernel::Dim(weight.matrix.k)}});
   }
 
@@ -86,7 +85,7 @@ private:
     int64_t width = tn::panel_columns;
     int64_t count = (weight.matrix.n + width - 1) / width;
     return Program::contiguous(
-        panels, {ir::ElementType::F32,
+        panels, {weight.value->element(),
                  {kernel::Dim(count), kernel::Dim(weight.matrix.k),
                   kernel::Dim(width)}});
   }
@@ -105,7 +104,8 @@ private:
     const Unit &gather = program.units[number];
     Unit unit;
     unit.kernel = "gather_panels";
-    unit.config = {*member(gather, "Index"),
+    unit.config = {*member(gather, "T"),
+                   *member(gather, "Index"),
                    *member(gather, "indices_rank"),
                    {"int64_t", "entries", std::to_string(weight.matrix.n)}};
     if (isAlone) {

@@ -21,14 +21,19 @@ namespace {
 
 constexpr llvm::StringLiteral amxFlags[] = {"-march=x86-64-v4",
                                             "-mprefer-vector-width=512",
-                                            "-mamx-tile", "-mamx-bf16"};
+                                            "-mamx-tile", "-mamx-bf16",
+                                            "-mavx512vnni"};
+constexpr llvm::StringLiteral vnniFlags[] = {
+    "-march=x86-64-v4", "-mprefer-vector-width=512", "-mavx512vnni"};
 constexpr llvm::StringLiteral v4Flags[] = {"-march=x86-64-v4",
                                            "-mprefer-vector-width=512"};
 constexpr llvm::StringLiteral v3Flags[] = {"-march=x86-64-v3"};
 constexpr llvm::StringLiteral v1Flags[] = {"-march=x86-64"};
 
 const CpuForm forms[] = {
-    {"x86-64-v4-amx", amxFlags, TN_AMX | TN_AVX512 | TN_AVX2_FMA},
+    {"x86-64-v4-amx", amxFlags,
+     TN_AMX | TN_AVX512_VNNI | TN_AVX512 | TN_AVX2_FMA},
+    {"x86-64-v4-vnni", vnniFlags, TN_AVX512_VNNI | TN_AVX512 | TN_AVX2_FMA},
     {"x86-64-v4", v4Flags, TN_AVX512 | TN_AVX2_FMA},
     {"x86-64-v3", v3Flags, TN_AVX2_FMA},
     {"x86-64", v1Flags, 0},
@@ -51,6 +56,8 @@ bool runsHere(const CpuForm &form) {
   if ((form.features & TN_AMX) && !hasTiles())
     return false;
   if ((form.features & TN_AVX512) && !__builtin_cpu_supports("x86-64-v4"))
+    return false;
+  if ((form.features & TN_AVX512_VNNI) && !__builtin_cpu_supports("avx512vnni"))
     return false;
   return !(form.features & TN_AVX2_FMA) || __builtin_cpu_supports("x86-64-v3");
 #else

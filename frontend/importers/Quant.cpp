@@ -253,17 +253,20 @@ Value *unpackBits(Emitter &emit, Value *bytes, int64_t bits) {
   return emit.reshape(emit.concat(parts, int64_t(single.size()) - 1), flat);
 }
 
-/// A constant of bytes as the 4-bit numbers that it holds; null for others.
-Value *asNibbles(Emitter &emit, Value *bytes, ArrayRef<int64_t> shape,
-                 int64_t bits) {
+/// A constant of bytes as the codes that it holds; null for others.
+Value *asCodes(Emitter &emit, Value *bytes, ArrayRef<int64_t> shape,
+               int64_t bits) {
   Op *op = bytes->def(OpKind::Const);
-  if (!op || bits != 4 || emit.failed())
+  if (!op || emit.failed())
     return nullptr;
   ConstantRef value = op->attrs<ConstAttrs>().value;
   if (value->form() != Constant::Form::Dense)
     return nullptr;
-  return emit.constant(Constant::dense(ElementType::U4, shape, value->bytes(),
-                                       value, value->name()));
+  ElementType element = bits == 2   ? ElementType::U2
+                        : bits == 4 ? ElementType::U4
+                                    : ElementType::U8;
+  return emit.constant(
+      Constant::dense(element, shape, value->bytes(), value, value->name()));
 }
 
 } // namespace
@@ -275,7 +278,8 @@ Value *importMatMulNBits(NodeView &node, Emitter &emit) {
         *zeros = node.input(3), *bias = node.input(5);
   int64_t k = node.requireInt("K"), n = node.requireInt("N");
   int64_t bits = node.intAttr("bits", 4), block = node.requireInt("block_size");
-  node.ignoreAttr("accuracy_level"); // Only allows less precision.
+  MatMulAttrs attrs;
+  attrs.eightBitRows = node.intAttr("accuracy_level", 0) == 4;
   if (int64_t packed = node.intAttr("weight_prepacked", 0))
     return node.fail("attribute 'weight_prepacked' is {0}: weights in a "
                      "device's own layout are not supported",
@@ -297,7 +301,7 @@ Value *importMatMulNBits(NodeView &node, Emitter &emit) {
     return node.fail("'B' is {0}; expected u8[{1}, {2}, {3}]", q->type, n,
                      blocks, bytes);
   ElementType type = a->element();
-  Value *codes = asNibbles(emit, q, {n, blocks, block}, bits);
+  Value *codes = asCodes(emit, q, {n, blocks, block}, bits);
   if (!codes)
     codes = unpackBits(emit, emit.reshape(q, {n, blocks, bytes}), bits);
   Value *weights = emit.cast(codes, type);
@@ -315,7 +319,7 @@ Value *importMatMulNBits(NodeView &node, Emitter &emit) {
                      emit.reshape(emit.cast(scales, type), perBlock));
   weights = emit.reshape(weights, {n, blocks * block});
   weights = emit.transposeLast(emit.slice(weights, 1, 0, k));
-  Value *y = emit.matmul(a, weights);
+  Value *y = emit.op(OpKind::MatMul, {a, weights}, attrs);
   return bias ? emit.add(y, bias) : y;
 }
 

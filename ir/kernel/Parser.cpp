@@ -181,9 +181,9 @@ void Parser::weight(Cursor &c) {
   std::optional<uint64_t> count = ir::elementCount(shape);
   if (!count)
     return c.fail("not the shape of a weight");
-  bool codes = c.eat("panels16-u4");
+  bool codes = c.eat("panels16-codes");
   if (codes || c.eat("panels16")) {
-    w.layout = codes ? WeightLayout::Panels16U4 : WeightLayout::Panels16;
+    w.layout = codes ? WeightLayout::Panels16Codes : WeightLayout::Panels16;
     Dims m = c.dims();
     if (m.size() != 7)
       return c.fail("expected 7 numbers");

@@ -78,12 +78,12 @@ enum class WeightLayout : uint8_t {
   /// panels of 16 columns, each k rows of 16 contiguous elements, the last
   /// panel filled up with zeros.
   Panels16,
-  /// The same of 4-bit codes: a panel has a row of 16 bytes for each two rows
-  /// of B, the element of the even one in the low half of its byte.
-  Panels16U4,
+  /// A matrix of codes, u2, u4 or u8, in such panels, as kernels/cpu/
+  /// codes_pack.h has them.
+  Panels16Codes,
 };
-llvm::StringRef layoutName(WeightLayout layout); ///< "row-major", "panels16",
-                                                 ///< "panels16-u4"
+/// "row-major", "panels16", "panels16-codes".
+llvm::StringRef layoutName(WeightLayout layout);
 
 struct Weight {
   ir::ConstantRef value;

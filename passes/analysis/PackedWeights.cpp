@@ -38,6 +38,17 @@ Value *mainOperand(const Op &op) {
   return op.operand(second ? 1 : 0);
 }
 
+/// Constant codes [n, blocks, block] that the kernels know.
+bool areCodes(const Value &value) {
+  ElementType element = value.element();
+  if (!value.def(OpKind::Const) || value.rank() != 3 ||
+      (element != ElementType::U2 && element != ElementType::U4 &&
+       element != ElementType::U8))
+    return false;
+  std::optional<int64_t> block = value.shape()[2].constant();
+  return block && *block % 16 == 0;
+}
+
 bool comesFromCodes(const Op &op) {
   const Op *at = &op;
   for (unsigned steps = 0; at && steps < maxSteps; ++steps) {
@@ -45,7 +56,7 @@ bool comesFromCodes(const Op &op) {
       return false;
     Value *from = mainOperand(*at);
     if (at->kind() == OpKind::Cast)
-      return bitWidth(from->element()) == 4 && from->def(OpKind::Const);
+      return areCodes(*from);
     at = from->def();
   }
   return false;

@@ -1,4 +1,5 @@
-//===- CanonicalizeReshape.cpp - laws of reshapes ----------------------------===//
+//===- CanonicalizeReshape.cpp - laws of reshapes
+//----------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -74,8 +75,9 @@ Value *elementwiseOfReshape(Op &op, Rewriter &rewriter) {
   return buildReshape(builder, y, op.result()->shape());
 }
 
-/// \p x's leading dimensions that \p rows regroups, and K: the shape of the same
-/// rows with x's own leading dimensions; empty where x's split rows otherwise.
+/// \p x's leading dimensions that \p rows regroups, and K: the shape of the
+/// same rows with x's own leading dimensions; empty where x's split rows
+/// otherwise.
 Shape ownRows(ShapeRef x, ShapeRef rows) {
   for (size_t lead = 1; lead < x.size(); ++lead)
     if (numElements(x.drop_front(lead)) == rows.back() &&
@@ -103,7 +105,7 @@ Value *matmulOfReshape(Op &op, Rewriter &rewriter) {
   Builder builder = rewriter.before(op);
   if (x->shape() != ShapeRef(rows))
     x = buildReshape(builder, x, rows);
-  Value *y = builder.buildMatMul({x, op.operand(1)});
+  Value *y = builder.buildMatMul({x, op.operand(1)}, op.attrs<MatMulAttrs>());
   return buildReshape(builder, y, op.result()->shape());
 }
 
@@ -117,10 +119,9 @@ Value *matmulOfMergedBatches(Op &op, Rewriter &rewriter) {
     return nullptr;
   Value *x = a->operand(0), *y = b->operand(0);
   auto keepsMatrix = [](Op *reshape) {
-    return reshape->operand(0)->rank() >= 3 &&
-           reshape->result()->rank() >= 3 &&
-           keptLast(reshape->operand(0)->shape(),
-                    reshape->result()->shape()) >= 2;
+    return reshape->operand(0)->rank() >= 3 && reshape->result()->rank() >= 3 &&
+           keptLast(reshape->operand(0)->shape(), reshape->result()->shape()) >=
+               2;
   };
   if (!keepsMatrix(a) || !keepsMatrix(b) ||
       x->shape().drop_back(2) != y->shape().drop_back(2) ||
@@ -128,7 +129,8 @@ Value *matmulOfMergedBatches(Op &op, Rewriter &rewriter) {
           op.operand(1)->shape().drop_back(2))
     return nullptr;
   Builder builder = rewriter.before(op);
-  return buildReshape(builder, builder.buildMatMul({x, y}),
+  return buildReshape(builder,
+                      builder.buildMatMul({x, y}, op.attrs<MatMulAttrs>()),
                       op.result()->shape());
 }
 
@@ -153,8 +155,7 @@ Value *reshapeAround(Op &op, Rewriter &rewriter) {
     return nullptr;
   Builder builder = rewriter.before(op);
   llvm::SmallVector<Value *, 3> operands(f->operands());
-  operands[at] =
-      buildReshape(builder, inner->operand(0), op.result()->shape());
+  operands[at] = buildReshape(builder, inner->operand(0), op.result()->shape());
   return llvm::cantFail(builder.clone(*f, operands))->result();
 }
 

@@ -1,4 +1,5 @@
-//===- CanonicalizeScale.cpp - laws of scalar factors ------------------------===//
+//===- CanonicalizeScale.cpp - laws of scalar factors
+//------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -76,8 +77,8 @@ Value *matmulOfScaled(Op &op, Rewriter &rewriter) {
   for (unsigned side : {0u, 1u}) {
     llvm::SmallVector<Op *, 4> moves;
     Value *value = op.operand(side);
-    while (value->def() && movesElements(*value->def()) &&
-           value->hasOneUse() && moves.size() < 8) {
+    while (value->def() && movesElements(*value->def()) && value->hasOneUse() &&
+           moves.size() < 8) {
       moves.push_back(value->def());
       value = value->def()->operand(0);
     }
@@ -91,7 +92,7 @@ Value *matmulOfScaled(Op &op, Rewriter &rewriter) {
       moved = llvm::cantFail(builder.clone(*move, {moved}))->result();
     Value *operands[] = {op.operand(0), op.operand(1)};
     operands[side] = moved;
-    Value *product = builder.buildMatMul(operands);
+    Value *product = builder.buildMatMul(operands, op.attrs<MatMulAttrs>());
     return builder.buildMul(
         {product, builder.scalar(product->element(), scaled->factor)});
   }

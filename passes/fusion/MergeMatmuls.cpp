@@ -112,7 +112,8 @@ void merge(llvm::ArrayRef<Branch> branches, Rewriter &rewriter) {
   builder.loc = Rewriter::mergedLocation(merged);
   Value *y =
       builder.buildMatMul({branches.front().product->operand(0),
-                           builder.constant(Constant::concat(weights, 1))});
+                           builder.constant(Constant::concat(weights, 1))},
+                          branches.front().product->attrs<MatMulAttrs>());
   if (llvm::any_of(branches, [](const Branch &b) { return b.bias; }))
     y = builder.buildAdd({y, builder.constant(mergedBias(branches))});
   Dim start = 0;
@@ -130,12 +131,14 @@ void merge(llvm::ArrayRef<Branch> branches, Rewriter &rewriter) {
 struct MergeMatmuls final : passes::FuncPass {
   llvm::Expected<bool> runOnFunc(Module &module, Func &func,
                                  passes::PassContext &context) override {
-    llvm::MapVector<std::pair<Value *, unsigned>, llvm::SmallVector<Op *, 4>>
+    llvm::MapVector<std::tuple<Value *, unsigned, unsigned>,
+                    llvm::SmallVector<Op *, 4>>
         groups;
     for (Op &op : func.body)
       if (isCandidate(op))
-        groups[{op.operand(0), unsigned(op.result()->element())}].push_back(
-            &op);
+        groups[{op.operand(0), unsigned(op.result()->element()),
+                unsigned(op.attrs<MatMulAttrs>().eightBitRows)}]
+            .push_back(&op);
     Rewriter rewriter(module, func);
     bool changed = false;
     for (auto &[key, products] : groups) {

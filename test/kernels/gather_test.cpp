@@ -148,6 +148,7 @@ TEST(Gather, Nd) {
 }
 
 struct PanelsCfg {
+  using T = float;
   using Index = int32_t;
   static constexpr int indices_rank = 2;
   static constexpr int64_t entries = 37;

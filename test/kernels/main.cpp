@@ -32,9 +32,11 @@ __attribute__((constructor(101))) static void requireForm() {
                 __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512dq") &&
                 __builtin_cpu_supports("avx512vl");
-  bool amx = avx512 && hasTiles();
+  bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+  bool amx = vnni && hasTiles();
   if ((!strcmp(form, "avx2") && !avx2) ||
       (!strcmp(form, "avx512") && !avx512) ||
+      (!strcmp(form, "avx512vnni") && !vnni) ||
       (!strcmp(form, "avx512amx") && !amx)) {
     fprintf(stderr, "skipped: no %s on this machine\n", form);
     _exit(77);

@@ -48,6 +48,7 @@ Tensor<float> packed(Tensor<float> &b) {
 }
 
 template <int64_t N_, int64_t K_, class... T> struct GemmCfg {
+  using B = float;
   static constexpr int64_t N = N_, K = K_;
   static constexpr int rank = 2;
   using Operands = tn::types<T...>;
@@ -80,6 +81,36 @@ TEST(Gemm, ManyRowsInBlocks) {
   Tensor<float> p = packed(b), c({200, N});
   launchAll(unit, {a, p, c}, c);
   expectClose(c, reference<float>(a.view(), b.view(), c.shape), double(K));
+}
+
+template <class T> struct HalfCfg : GemmCfg<37, 130> {
+  using B = T;
+};
+
+/// Halves are widened exactly, so the result is that of an f32 matrix.
+template <class T> void checkHalves() {
+  using Cfg = HalfCfg<T>;
+  constexpr int64_t N = Cfg::N, K = Cfg::K;
+  tn_unit unit = [](const tn_args *a) { tn::gemm<Cfg>(a); };
+  Tensor<float> b = randomTensor({K, N}), wide({K, N});
+  Tensor<T> narrow({K, N}), p({tn::packed_size(K, N)});
+  b.data[5] = 1e-6f; // a denormal of f16
+  for (size_t i = 0; i < b.data.size(); ++i) {
+    narrow.data[i] = tn_round_to<T>(b.data[i]);
+    wide.data[i] = tn_to_float(narrow.data[i]);
+    ASSERT_NEAR(wide.data[i], b.data[i], 1.0 / 256);
+  }
+  tn::pack_b(narrow.data.data(), K, N, N, 1, p.data.data());
+  for (int64_t m : {1, 3, 14, 15, 57}) {
+    Tensor<float> a = randomTensor({m, K}), c({m, N}, -7.0f);
+    launchAll(unit, {a, p, c}, c);
+    expectClose(c, reference<float>(a.view(), wide.view(), c.shape), double(K));
+  }
+}
+
+TEST(Gemm, Halves) {
+  checkHalves<tn_f16>();
+  checkHalves<tn_bf16>();
 }
 
 /// where(mask, relu(acc * scale + bias) + residual, per_row)

@@ -61,6 +61,11 @@ PassFlags::PassFlags(cl::SubCommand &sub)
               cl::desc("give a causal model that has no caches (past, present) "
                        "caches for its keys and values"),
               cl::sub(sub), cl::cat(category)),
+      weights("weights", cl::value_desc("int8|int4[:BLOCK]"),
+              cl::desc("store constant matrices in 8 or 4 bits, with a scale "
+                       "for each BLOCK (32, 64, 128; default of int4: 32) rows "
+                       "of a column or for whole columns (default of int8)"),
+              cl::sub(sub), cl::cat(category)),
       timing("timing", cl::desc("print the time of each pass and stage"),
              cl::sub(sub), cl::cat(category)),
       verifyNumerics(
@@ -79,6 +84,25 @@ Error tools::refuseEmpty(const cl::opt<std::string> &flag) {
   return userError("--{0}=: expected {1}", flag.ArgStr, flag.ValueStr);
 }
 
+/// "int4:64".
+static Expected<passes::WeightFormat> parseWeights(StringRef text) {
+  passes::WeightFormat format;
+  auto [name, block] = text.split(':');
+  if (name == "int4")
+    format = {4, 32};
+  else if (name == "int8")
+    format = {8, 0};
+  bool good = format.bits != 0;
+  if (text.contains(':'))
+    good &= !block.getAsInteger(10, format.block) &&
+            (format.block == 32 || format.block == 64 || format.block == 128);
+  if (!good)
+    return userError("--weights={0}: expected int8 or int4, perhaps with a "
+                     "block of 32, 64 or 128, such as int4:64",
+                     text);
+  return format;
+}
+
 Expected<passes::PassOptions> PassFlags::options() const {
   passes::PassOptions options;
   for (const cl::opt<std::string> *flag :
@@ -92,6 +116,12 @@ Expected<passes::PassOptions> PassFlags::options() const {
   options.rewriteLimit = rewriteLimit;
   options.precision = precision;
   options.kvCache = kvCache;
+  if (!weights.empty()) {
+    Expected<passes::WeightFormat> format = parseWeights(weights);
+    if (!format)
+      return format.takeError();
+    options.weights = *format;
+  }
   options.timing = timing;
   options.verifyNumerics = verifyNumerics;
   options.paranoid = paranoid;

@@ -15,7 +15,8 @@ namespace tenon::tools {
 
 /// The flags of the passes, the same in `tenon compile` and `tenon-opt`:
 /// --stop-after, --dump-after, --remarks, --explain, --require-fused,
-/// --rewrite-limit, --precision, --kv-cache, --timing, --verify-numerics, --paranoid.
+/// --rewrite-limit, --precision, --kv-cache, --weights, --timing,
+/// --verify-numerics, --paranoid.
 class PassFlags {
 public:
   explicit PassFlags(
@@ -30,7 +31,9 @@ private:
   llvm::cl::opt<std::string> stopAfter, explain, remarks, requireFused;
   llvm::cl::opt<unsigned long long> rewriteLimit;
   llvm::cl::opt<passes::Precision> precision;
-  llvm::cl::opt<bool> kvCache, timing, verifyNumerics, paranoid;
+  llvm::cl::opt<bool> kvCache;
+  llvm::cl::opt<std::string> weights;
+  llvm::cl::opt<bool> timing, verifyNumerics, paranoid;
 };
 
 /// An error where \p flag is given without a value: `--flag=`.

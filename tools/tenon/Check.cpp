@@ -50,6 +50,7 @@ private:
     if (!module)
       return module.takeError();
     passes::PassOptions options;
+    options.halves = passes::Halves::Weights;
     passes::Remarks remarks;
     Expected<passes::PipelineResult> fused = passes::runPipeline(
         **module, ir::Stage::Fused, options, remarks, errs());

@@ -61,7 +61,7 @@ private:
   cl::opt<std::string> cpu{
       "cpu", cl::init("native"), cl::value_desc("native|LIST"),
       cl::desc("CPU forms to include: x86-64, x86-64-v3, x86-64-v4, "
-               "x86-64-v4-amx"),
+               "x86-64-v4-vnni, x86-64-v4-amx"),
       cl::sub(sub)};
   cl::opt<std::string> arch{
       "arch", cl::value_desc("LIST"),
@@ -179,6 +179,8 @@ CompileCommand::makeGraph(Progress &progress, bool &stopped) {
     options->stopAfter.clear();
   if (Error error = checkFlags())
     return error;
+  if (target == "cpu")
+    options->halves = passes::Halves::Weights;
   frontend::ImportOptions import;
   for (const std::string &dim : dims)
     if (Error error = frontend::parseDimOption(dim, import))

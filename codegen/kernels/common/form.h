@@ -30,6 +30,8 @@
 #if defined(__AMX_TILE__) && defined(__AMX_BF16__)
 #define TN_AMX_TILES 1
 #define TN_FORM tn_avx512_amx
+#elif defined(__AVX512VNNI__)
+#define TN_FORM tn_avx512_vnni
 #else
 #define TN_FORM tn_avx512
 #endif

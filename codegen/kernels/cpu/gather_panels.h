@@ -17,7 +17,8 @@
 ///   Cfg     using Index                        int32_t or int64_t
 ///           static constexpr int indices_rank
 ///           static constexpr int64_t entries   of the table
-///   views   table (f32, the panels [ceil(entries / 16), columns, 16]; its last
+///           using T                            its elements, only copied
+///   views   table (T, the panels [ceil(entries / 16), columns, 16]; its last
 ///           dimension contiguous), indices, y [indices.., columns]
 ///   params  none
 ///   scratch none
@@ -38,6 +39,7 @@ inline namespace TN_FORM {
 
 template <class Cfg> void gather_panels(const tn_args *args) {
   using Index = typename Cfg::Index;
+  using T = typename Cfg::T;
   constexpr int rank = Cfg::indices_rank;
   const tn_view &table = args->views[0], &indices = args->views[1];
   const tn_view &y = args->views[2];
@@ -47,9 +49,9 @@ template <class Cfg> void gather_panels(const tn_args *args) {
     int64_t at = ((const Index *)indices.data)[row_offset(indices, rank, r)];
     if (!take_index(args, at, Cfg::entries, 1, 0, r))
       continue;
-    const float *in = (const float *)table.data +
-                      at / panel_columns * table.stride[0] + at % panel_columns;
-    float *out = (float *)y.data + row_offset(y, rank, r);
+    const T *in = (const T *)table.data + at / panel_columns * table.stride[0] +
+                  at % panel_columns;
+    T *out = (T *)y.data + row_offset(y, rank, r);
     for (int64_t c = 0; c < columns; ++c)
       out[c * step] = in[c * table.stride[1]];
   }

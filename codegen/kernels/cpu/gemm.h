@@ -12,6 +12,8 @@
 ///   entry   tn::gemm<Cfg, Epilogue>(args)
 ///
 ///   Cfg     static constexpr int64_t N, K   the sizes of B; both >= 0
+///           using B                         float, tn_f16 or tn_bf16: as what
+///                                           B is stored
 ///           static constexpr int rank       rank of A, C and the epilogue's
 ///                                           operands; at least 2
 ///           using Operands = tn::types<...> element types of the epilogue's
@@ -30,8 +32,9 @@
 /// (B: 64 bytes is faster). C may not overlap A or B; it may be the same memory
 /// as a `load_full` operand with the same strides.
 ///
-/// Numerics: f32 accumulation, one chain of fused multiply-adds per element in
-/// order of k (the generic form rounds products too).
+/// Numerics: halves become f32, exactly; f32 accumulation, one chain of fused
+/// multiply-adds per element in order of k (the generic form rounds products
+/// too).
 ///
 /// Work is cut into tiles of 32 columns (AVX2, generic: 16) by up to 14 (6, 2)
 /// rows. A thread takes a range of column tiles and of row tiles; within it, as
@@ -59,21 +62,21 @@ TN_FN Range row_tile(int64_t m, int64_t tiles, int64_t t) {
 }
 
 /// One product C[m, n] = epilogue(A[m, k] * B) with plain row strides.
-struct Gemm {
+template <class B> struct Gemm {
   const float *a;
   int64_t lda;
-  const float *b; ///< packed
+  const B *b; ///< packed
   float *c;
   int64_t ldc;
   int64_t m, n, k;
 
-  TN_FN const float *panel(int64_t column) const {
+  TN_FN const B *panel(int64_t column) const {
     return b + column / panel_columns * panel_columns * k;
   }
 
   /// The panels of column tile `x`. Where the last tile has one panel too few,
   /// it reads its first one again and the result is dropped.
-  TN_FN void panels(int64_t x, const float *(&p)[tile_panels]) const {
+  TN_FN void panels(int64_t x, const B *(&p)[tile_panels]) const {
     for (int i = 0; i < tile_panels; ++i) {
       int64_t column = x * tile_columns + i * panel_columns;
       p[i] = panel(column < n ? column : x * tile_columns);
@@ -104,7 +107,7 @@ struct Gemm {
                         EpilogueArgs &e) const {
     alignas(64) float sums[tile_rows * tile_columns];
     int64_t col = x * tile_columns, width = min_of(tile_columns, n - col);
-    Tile t;
+    TileOf<B> t;
     t.lda = lda;
     t.k = k;
     t.accumulate = false;
@@ -121,8 +124,9 @@ struct Gemm {
       bool direct = same_type<Epilogue, Identity> && width == tile_columns;
       t.c = direct ? out : sums;
       t.ldc = direct ? ldc : tile_columns;
-      if (t.next_step > line_floats)
-        micro_tile<tile_panels>(at.end - at.begin, t);
+      constexpr int line = line_elements<B>;
+      if (t.next_step > line)
+        micro_tile<ceil_div(tile_columns, line)>(at.end - at.begin, t);
       else
         micro_tile<1>(at.end - at.begin, t);
       t.next += t.next_step * k;
@@ -160,18 +164,22 @@ template <class Cfg, class Epilogue = Identity> void gemm(const tn_args *args) {
     int64_t offset[count];
     s.locate(index, s.rank - 1, offset);
     set_operands<typename Cfg::Operands>(e, v + 2, s, 2, offset, Cfg::rank);
-    Gemm g = {(const float *)v[0].data + offset[0],
-              s.stride[0][s.rank - 1],
-              (const float *)v[1].data,
-              (float *)v[2 + operands].data + offset[1],
-              s.stride[1][s.rank - 1],
-              m,
-              Cfg::N,
-              Cfg::K};
-    if (amx)
-      run_amx<Cfg, Epilogue>(g, {first, last}, mine.columns, e);
-    else
-      g.run<Epilogue>({first, last}, row_tiles, mine.columns, e);
+    using B = typename Cfg::B;
+    Gemm<B> g = {(const float *)v[0].data + offset[0],
+                 s.stride[0][s.rank - 1],
+                 (const B *)v[1].data,
+                 (float *)v[2 + operands].data + offset[1],
+                 s.stride[1][s.rank - 1],
+                 m,
+                 Cfg::N,
+                 Cfg::K};
+    if constexpr (same_type<B, float>)
+      if (amx) {
+        run_amx<Cfg, Epilogue>(g, {first, last}, mine.columns, e);
+        r += last - first;
+        continue;
+      }
+    g.template run<Epilogue>({first, last}, row_tiles, mine.columns, e);
     r += last - first;
   }
 }

@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// B[K, N] in *panels* of 16 columns: float panel[ceil(N / 16)][K][16], columns
-/// past N zero. One layout for every CPU form, so that an artifact with several
-/// forms holds its weights once. The compiler packs constants with `pack_b`;
-/// the kernels pack what is not constant with vectors (batch_matmul.h).
+/// B[K, N] in *panels* of 16 columns: panel[ceil(N / 16)][K][16] of f32 or of
+/// 16-bit floats, columns past N zero. One layout for every CPU form, so that
+/// an artifact with several forms holds its weights once. The compiler packs
+/// constants with `pack_b`; the kernels pack what is not constant with vectors
+/// (batch_matmul.h).
 ///
 /// Plain C++ without SIMD: the compiler includes this file too. Functions are
 /// static, so that the linker never joins those of different CPU forms.
@@ -33,26 +34,28 @@ inline constexpr int64_t packed_size(int64_t k, int64_t n) {
 /// b[k * rowStride + n * columnStride] (so a transposed B needs no copy), into
 /// `out`, which receives panel `first` at its start. Packing a few panels at a
 /// time keeps the memory of a compiler that streams weights small.
-static inline void pack_b(const float *b, int64_t k, int64_t n,
-                          int64_t rowStride, int64_t columnStride,
-                          int64_t first, int64_t last, float *out) {
+template <class T>
+static inline void pack_b(const T *b, int64_t k, int64_t n, int64_t rowStride,
+                          int64_t columnStride, int64_t first, int64_t last,
+                          T *out) {
   for (int64_t p = first; p < last; ++p) {
     int64_t column = p * panel_columns;
     int64_t width = n - column < panel_columns ? n - column : panel_columns;
     for (int64_t i = 0; i < k; ++i) {
-      const float *row = b + i * rowStride + column * columnStride;
+      const T *row = b + i * rowStride + column * columnStride;
       for (int64_t j = 0; j < width; ++j)
         out[j] = row[j * columnStride];
       for (int64_t j = width; j < panel_columns; ++j)
-        out[j] = 0;
+        out[j] = T();
       out += panel_columns;
     }
   }
 }
 
 /// Packs all of B[K, N].
-static inline void pack_b(const float *b, int64_t k, int64_t n,
-                          int64_t rowStride, int64_t columnStride, float *out) {
+template <class T>
+static inline void pack_b(const T *b, int64_t k, int64_t n, int64_t rowStride,
+                          int64_t columnStride, T *out) {
   pack_b(b, k, n, rowStride, columnStride, 0,
          (n + panel_columns - 1) / panel_columns, out);
 }

@@ -17,14 +17,15 @@
 /// A has contiguous rows at any distance: broadcasts read it in place, since
 /// packing it was measured not to pay. Every element of C is one chain of fused
 /// multiply-adds in order of k, whatever the height of the tile, so results do
-/// not depend on how rows are cut into tiles.
+/// not depend on how rows are cut into tiles. B may be stored in halves, which
+/// are widened, exactly, as they are loaded.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef TENON_KERNELS_CPU_MICRO_H
 #define TENON_KERNELS_CPU_MICRO_H
 
 #include "kernels/cpu/gemm_pack.h"
-#include "kernels/cpu/vec.h"
+#include "kernels/cpu/vec_half.h"
 
 namespace tn {
 inline namespace TN_FORM {
@@ -37,32 +38,33 @@ inline constexpr int tile_rows = 6, tile_panels = 1;
 inline constexpr int tile_rows = 2, tile_panels = 1;
 #endif
 inline constexpr int tile_columns = tile_panels * panel_columns;
-/// Floats in a cache line of 64 bytes.
-inline constexpr int line_floats = 16;
+/// Elements of B in a cache line of 64 bytes.
+template <class B> inline constexpr int line_elements = 64 / int(sizeof(B));
 
 /// The operands of one tile.
-struct Tile {
+template <class B> struct TileOf {
   const float *a; ///< [rows][K], rows `lda` apart
   int64_t lda;
-  const float *b[tile_panels]; ///< panels [K][16]
+  const B *b[tile_panels]; ///< panels [K][16]
   int64_t k;
   float *c; ///< [rows][tile_columns], rows `ldc` apart
   int64_t ldc;
   bool accumulate; ///< add to C instead of writing it
   /// What the caller reads next: with Lines > 0 each step of k fetches that
   /// many cache lines at `next` into the L2 cache and moves on by `next_step`
-  /// floats.
-  const float *next;
+  /// elements.
+  const B *next;
   int64_t next_step;
 };
+using Tile = TileOf<float>;
 
 /// Hides a pointer's origin from the optimiser. It would otherwise give each
 /// row of A a pointer of its own, of which there are too few registers.
 TN_FN void opaque(const float *&p) { __asm__("" : "+r"(p)); }
 
 /// The sums of one tile; `Lines` as Tile::next says.
-template <int Rows, int Lines>
-__attribute__((noinline)) void micro(const Tile &t) {
+template <int Rows, int Lines, class B>
+__attribute__((noinline)) void micro(const TileOf<B> &t) {
   constexpr int vectors = tile_columns / vf::width;
   constexpr int per_panel = panel_columns / vf::width;
   // Three rows share a pointer: x86 addresses p, p + lda and p + 2 lda
@@ -77,7 +79,8 @@ __attribute__((noinline)) void micro(const Tile &t) {
     for (int j = 0; j < vectors; ++j)
       acc[i][j] = t.accumulate ? load(c + i * ldc + j * vf::width) : vf(0);
   }
-  const float *a[groups], *b[tile_panels], *next = t.next;
+  const float *a[groups];
+  const B *b[tile_panels], *next = t.next;
   TN_UNROLL
   for (int g = 0; g < groups; ++g)
     a[g] = t.a + 3 * g * lda;
@@ -88,14 +91,14 @@ __attribute__((noinline)) void micro(const Tile &t) {
     vf row[vectors];
     TN_UNROLL
     for (int j = 0; j < vectors; ++j)
-      row[j] = load(b[j / per_panel] + j % per_panel * vf::width);
+      row[j] = load_single(b[j / per_panel] + j % per_panel * vf::width);
     TN_UNROLL
     for (int p = 0; p < tile_panels; ++p)
       b[p] += panel_columns;
     if constexpr (Lines > 0) {
       TN_UNROLL
       for (int line = 0; line < Lines; ++line)
-        __builtin_prefetch(next + line * line_floats, 0, 2);
+        __builtin_prefetch(next + line * line_elements<B>, 0, 2);
       next += t.next_step;
     }
     TN_UNROLL
@@ -120,8 +123,8 @@ __attribute__((noinline)) void micro(const Tile &t) {
 }
 
 /// `micro<rows>` for 1 <= rows <= Rows.
-template <int Lines = 0, int Rows = tile_rows>
-TN_FN void micro_tile(int64_t rows, const Tile &t) {
+template <int Lines = 0, int Rows = tile_rows, class B>
+TN_FN void micro_tile(int64_t rows, const TileOf<B> &t) {
   if (rows == Rows)
     return micro<Rows, Lines>(t);
   if constexpr (Rows > 1)
