@@ -8,6 +8,7 @@
 #define TENON_PASSES_OPTIONS_H
 
 #include "ir/Type.h"
+#include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ enum class Precision {
   Fp8,
 };
 
+/// As --precision spells it; "" for the model's.
+llvm::StringRef precisionName(Precision precision);
 /// The type that values are stored in, if it is not the model's.
 std::optional<ir::ElementType> storageOf(Precision precision);
 

@@ -95,6 +95,11 @@ std::optional<ir::ElementType> passes::storageOf(Precision precision) {
   llvm_unreachable("not a precision");
 }
 
+StringRef passes::precisionName(Precision precision) {
+  static constexpr StringLiteral names[] = {"", "f32", "tf32", "f16", "bf16"};
+  return names[static_cast<unsigned>(precision)];
+}
+
 ArrayRef<StringLiteral> passes::pipeline(ir::Stage stage) {
   switch (stage) {
   case ir::Stage::Imported:

@@ -9,6 +9,8 @@
 #include "frontend/Import.h"
 #include "ir/support/Diag.h"
 #include "passes/Pipelines.h"
+#include "tools/common/PassFlags.h"
+#include "tools/tenon/CheckErrors.h"
 #include "tools/tenon/Commands.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -20,11 +22,13 @@ using namespace tenon::tools;
 namespace {
 
 /// Says what a model needs and whether Tenon can compile it; everything that is
-/// missing at once.
+/// missing at once. With --precision or --weights also how much these choices
+/// change what the model gives.
 class CheckCommand final : public Command {
 public:
   CheckCommand()
-      : Command("check", "say what a model needs and whether it compiles") {}
+      : Command("check", "say what a model needs and whether it compiles"),
+        passFlags(sub) {}
 
   int run() override {
     if (model.empty())
@@ -37,12 +41,67 @@ public:
       return 1;
     if (Error error = estimate())
       return fail(std::move(error));
+    if (Error error = compareChoices())
+      return fail(std::move(error));
     return 0;
   }
 
 private:
   cl::opt<std::string> model{cl::Positional, cl::desc("MODEL.onnx"),
                              cl::sub(sub)};
+  cl::opt<std::string> inputs{
+      "inputs", cl::value_desc("F.npz"),
+      cl::desc("what to run on for --precision and --weights (made up)"),
+      cl::sub(sub)};
+  cl::list<std::string> dims{
+      "dim", cl::value_desc("name=N|LO..HI"),
+      cl::desc("fix or bound a symbolic dimension (may be repeated)"),
+      cl::sub(sub)};
+  PassFlags passFlags;
+
+  /// Each of --precision and --weights that is given, and both of them.
+  static std::vector<Choice> choicesOf(const passes::PassOptions &given) {
+    passes::PassOptions none = given;
+    none.precision = passes::Precision::Model;
+    none.weights = {};
+    none.halves = passes::Halves::Weights;
+    Choice stored{"", none}, quantised{"", none};
+    if (given.precision != passes::Precision::Model) {
+      stored.options.precision = given.precision;
+      stored.flags = "--precision=" + passes::precisionName(given.precision).str();
+    }
+    if (given.weights.bits) {
+      quantised.options.weights = given.weights;
+      quantised.flags = "--weights=int" + std::to_string(given.weights.bits);
+      if (given.weights.block)
+        quantised.flags += ":" + std::to_string(given.weights.block);
+    }
+    std::vector<Choice> choices;
+    for (const Choice &choice : {stored, quantised})
+      if (!choice.flags.empty())
+        choices.push_back(choice);
+    if (choices.size() == 2) {
+      stored.options.weights = given.weights;
+      choices.push_back(
+          {stored.flags + " " + quantised.flags, stored.options});
+    }
+    return choices;
+  }
+
+  Error compareChoices() {
+    Expected<passes::PassOptions> options = passFlags.options();
+    if (!options)
+      return options.takeError();
+    ErrorCheck check{model, {}, inputs, choicesOf(*options)};
+    if (check.choices.empty())
+      return Error::success();
+    for (const std::string &dim : dims)
+      if (Error error = frontend::parseDimOption(dim, check.import))
+        return error;
+    if (Error error = printErrors(check, outs()))
+      return withPrefix(std::move(error), model + ": error: ");
+    return Error::success();
+  }
 
   /// Compiles up to the plan, which knows memory and work as formulas.
   Error estimate() {
