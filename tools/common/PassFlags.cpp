@@ -106,7 +106,7 @@ static Expected<passes::WeightFormat> parseWeights(StringRef text) {
 Expected<passes::PassOptions> PassFlags::options() const {
   passes::PassOptions options;
   for (const cl::opt<std::string> *flag :
-       {&stopAfter, &explain, &remarks, &requireFused})
+       {&stopAfter, &explain, &remarks, &requireFused, &weights})
     if (Error error = refuseEmpty(*flag))
       return error;
   options.dumpAfter.assign(dumpAfter.begin(), dumpAfter.end());

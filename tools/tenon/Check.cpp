@@ -10,6 +10,7 @@
 #include "ir/support/Diag.h"
 #include "passes/Pipelines.h"
 #include "tools/common/PassFlags.h"
+#include "tools/common/Precision.h"
 #include "tools/tenon/CheckErrors.h"
 #include "tools/tenon/Commands.h"
 #include "llvm/Support/Format.h"
@@ -92,6 +93,9 @@ private:
     Expected<passes::PassOptions> options = passFlags.options();
     if (!options)
       return options.takeError();
+    codegen::TargetOptions target; // which precisions are for others
+    if (Error error = setPrecision(options->precision, "", target))
+      return error;
     ErrorCheck check{model, {}, inputs, choicesOf(*options)};
     if (check.choices.empty())
       return Error::success();
