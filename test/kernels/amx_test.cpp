@@ -20,6 +20,7 @@ using namespace test;
 namespace {
 
 template <int64_t N_, int64_t K_, int Products = 6> struct Cfg {
+  using B = float;
   static constexpr int64_t N = N_, K = K_;
   static constexpr int rank = 2, products = Products;
   using Operands = tn::types<>;

@@ -246,7 +246,7 @@ std::vector<unsigned> interesting(const Run &run) {
 
 void printRow(StringRef flags, StringRef output, const Run &run,
               const Difference &d, raw_ostream &os) {
-  os << "  " << left_justify(flags, 34) << left_justify(output, 20)
+  os << "  " << left_justify(flags, 38) << left_justify(output, 20)
      << format("%9.1f MB  %9.2e  %9.2e  ", run.weightBytes / 1e6, d.most,
                d.relative);
   if (d.rows)
@@ -268,7 +268,7 @@ Error tools::printErrors(const ErrorCheck &check, raw_ostream &os) {
   os << "error against f32 (weights "
      << format("%.1f MB", right->weightBytes / 1e6) << ") on "
      << (check.inputs.empty() ? std::string("inputs made up") : check.inputs)
-     << ":\n  " << left_justify("", 34) << left_justify("output", 20)
+     << ":\n  " << left_justify("", 38) << left_justify("output", 20)
      << "     weights    max abs    rel rms  top-1 agrees\n";
   for (const Choice &choice : check.choices) {
     Expected<Run> run = compileAndRun(check, choice.options, inputs);

@@ -150,7 +150,8 @@ template <class Cfg, class Epilogue = Identity> void gemm(const tn_args *args) {
   int64_t m = s.shape[s.rank - 1], outer = s.count(s.rank - 1);
   if (m == 0 || Cfg::N == 0)
     return;
-  bool amx = uses_amx<Cfg>(m);
+  using B = typename Cfg::B;
+  bool amx = same_type<B, float> && uses_amx<Cfg>(m);
   int64_t row_tiles = ceil_div(m, amx ? amx_rows : tile_rows);
   GridShare mine = share_grid(
       outer * row_tiles, ceil_div(Cfg::N, tile_columns), args->thread,
@@ -164,7 +165,6 @@ template <class Cfg, class Epilogue = Identity> void gemm(const tn_args *args) {
     int64_t offset[count];
     s.locate(index, s.rank - 1, offset);
     set_operands<typename Cfg::Operands>(e, v + 2, s, 2, offset, Cfg::rank);
-    using B = typename Cfg::B;
     Gemm<B> g = {(const float *)v[0].data + offset[0],
                  s.stride[0][s.rank - 1],
                  (const B *)v[1].data,
