@@ -96,7 +96,7 @@ std::optional<ir::ElementType> passes::storageOf(Precision precision) {
 }
 
 StringRef passes::precisionName(Precision precision) {
-  static constexpr StringLiteral names[] = {"",    "f32",  "tf32", "f16",
+  static constexpr StringLiteral names[] = {"",     "f32",  "tf32", "f16",
                                             "bf16", "int8", "fp8"};
   return names[static_cast<unsigned>(precision)];
 }

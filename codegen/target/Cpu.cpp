@@ -19,10 +19,9 @@ namespace tenon::codegen {
 
 namespace {
 
-constexpr llvm::StringLiteral amxFlags[] = {"-march=x86-64-v4",
-                                            "-mprefer-vector-width=512",
-                                            "-mamx-tile", "-mamx-bf16",
-                                            "-mavx512vnni"};
+constexpr llvm::StringLiteral amxFlags[] = {
+    "-march=x86-64-v4", "-mprefer-vector-width=512", "-mamx-tile", "-mamx-bf16",
+    "-mavx512vnni"};
 constexpr llvm::StringLiteral vnniFlags[] = {
     "-march=x86-64-v4", "-mprefer-vector-width=512", "-mavx512vnni"};
 constexpr llvm::StringLiteral v4Flags[] = {"-march=x86-64-v4",

@@ -69,7 +69,8 @@ private:
     Choice stored{"", none}, quantised{"", none};
     if (given.precision != passes::Precision::Model) {
       stored.options.precision = given.precision;
-      stored.flags = "--precision=" + passes::precisionName(given.precision).str();
+      stored.flags =
+          "--precision=" + passes::precisionName(given.precision).str();
     }
     if (given.weights.bits) {
       quantised.options.weights = given.weights;
@@ -83,8 +84,7 @@ private:
         choices.push_back(choice);
     if (choices.size() == 2) {
       stored.options.weights = given.weights;
-      choices.push_back(
-          {stored.flags + " " + quantised.flags, stored.options});
+      choices.push_back({stored.flags + " " + quantised.flags, stored.options});
     }
     return choices;
   }

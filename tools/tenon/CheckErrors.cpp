@@ -10,15 +10,15 @@
 #include "codegen/artifact/Artifact.h"
 #include "ir/eval/Tensor.h"
 #include "ir/support/Diag.h"
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/Format.h"
-#include "llvm/Support/FormatVariadic.h"
 #include "passes/Pipelines.h"
 #include "runtime/Cpu.h"
 #include "runtime/Session.h"
 #include "runtime/device/Device.h"
 #include "tools/common/LoadModule.h"
 #include "tools/common/TensorFile.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -78,8 +78,7 @@ private:
     for (uint64_t i = 0; i < tensor.numElements(); ++i) {
       if (isFloat(tensor.element))
         tensor.set(i, real(random));
-      else if (name.contains("mask") ||
-               tensor.element == ir::ElementType::Bool)
+      else if (name.contains("mask") || tensor.element == ir::ElementType::Bool)
         tensor.setInt(i, 1);
       else if (name.contains("position"))
         tensor.setInt(i, int64_t(i) % last);
@@ -122,8 +121,8 @@ struct Run {
 };
 
 Error execute(const kernel::Program &program,
-              const codegen::LoadedProgram &loaded,
-              ArrayRef<ir::Tensor> inputs, Run &run) {
+              const codegen::LoadedProgram &loaded, ArrayRef<ir::Tensor> inputs,
+              Run &run) {
   auto device =
       rt::createCpuDevice(loaded.model(), unsigned(rt::availableCpus()));
   if (!device.ok())
@@ -166,8 +165,8 @@ Expected<Run> compileAndRun(const ErrorCheck &check,
     inputs = std::move(*made);
   }
   passes::Remarks remarks;
-  Expected<passes::PipelineResult> fused = passes::runPipeline(
-      **module, ir::Stage::Fused, options, remarks, errs());
+  Expected<passes::PipelineResult> fused =
+      passes::runPipeline(**module, ir::Stage::Fused, options, remarks, errs());
   if (!fused)
     return fused.takeError();
   codegen::TargetOptions target;

@@ -8,9 +8,9 @@
 #define TENON_TOOLS_TENON_CHECKERRORS_H
 
 #include "frontend/Import.h"
+#include "passes/Options.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
-#include "passes/Options.h"
 #include <string>
 #include <vector>
 
