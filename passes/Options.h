@@ -71,6 +71,8 @@ struct PassOptions {
   Halves halves = Halves::Everywhere;
   /// --weights: how constant matrices are stored.
   WeightFormat weights;
+  /// --max-context: more than 0 makes caches memory of the session.
+  int64_t maxContext = 0;
   /// --timing: print the time of each pass.
   bool timing = false;
   /// --verify-numerics: evaluate before and after each pass and compare.

@@ -60,13 +60,24 @@ bool convert(const std::vector<int64_t> &numbers, DType type,
 
 Result<std::unique_ptr<LanguageModel>>
 LanguageModel::create(const Model &model, unsigned threads, size_t rows) {
-  if (rows == 0)
-    return TN_ERROR("a language model needs at least one row");
   auto session = Session::create(model, threads);
   if (!session.ok())
     return session.status();
+  return create(std::move(*session), rows);
+}
+
+Result<std::unique_ptr<LanguageModel>>
+LanguageModel::create(const Model &model, std::unique_ptr<Device> device,
+                      size_t rows) {
+  return create(Session::create(model, std::move(device)), rows);
+}
+
+Result<std::unique_ptr<LanguageModel>>
+LanguageModel::create(std::unique_ptr<Session> session, size_t rows) {
+  if (rows == 0)
+    return TN_ERROR("a language model needs at least one row");
   std::unique_ptr<LanguageModel> result(
-      new LanguageModel(std::move(*session), rows));
+      new LanguageModel(std::move(session), rows));
   for (auto step : {&LanguageModel::readInputs, &LanguageModel::readOutputs,
                     &LanguageModel::pairCaches})
     if (Status status = (result.get()->*step)(); !status.ok())

@@ -34,6 +34,9 @@ public:
   /// the reason.
   static Result<std::unique_ptr<LanguageModel>>
   create(const Model &model, unsigned threads = 0, size_t rows = 1);
+  /// The same on \p device.
+  static Result<std::unique_ptr<LanguageModel>>
+  create(const Model &model, std::unique_ptr<Device> device, size_t rows = 1);
 
   /// The number of logits; token ids are below it.
   int64_t vocabulary() const { return numLogits; }
@@ -73,6 +76,8 @@ private:
     uint64_t bytes[2] = {0, 0};
   };
 
+  static Result<std::unique_ptr<LanguageModel>>
+  create(std::unique_ptr<Session> session, size_t rows);
   explicit LanguageModel(std::unique_ptr<Session> session, size_t rows)
       : runs(std::move(session)), plan(runs->model().plan()), numRows(rows) {}
   Status readInputs();

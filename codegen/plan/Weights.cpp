@@ -8,6 +8,7 @@
 #include "codegen/kernels/cpu/codes_pack.h"
 #include "ir/support/WeightMemory.h"
 #include "llvm/Support/MathExtras.h"
+#include <cstring>
 
 namespace tenon::codegen {
 
@@ -78,6 +79,30 @@ llvm::Error storeCodes(llvm::ArrayRef<uint8_t> elements, unsigned bits,
   return llvm::Error::success();
 }
 
+/// Columns are gathered a few at a time, so that lines of the matrix are read
+/// whole.
+llvm::Error storeColumns(const uint8_t *elements, int64_t size,
+                         const Weight::Matrix &m, Write write) {
+  int64_t pitch = llvm::alignTo(m.k * size, 16);
+  if (pitch == 0)
+    return llvm::Error::success();
+  int64_t step = std::clamp<int64_t>(pieceFloats * 4 / pitch, 1, m.n);
+  std::vector<uint8_t> piece(step * pitch);
+  for (int64_t first = 0; first < m.n; first += step) {
+    int64_t count = std::min(step, m.n - first);
+    for (int64_t i = 0; i < m.k; ++i)
+      for (int64_t j = 0; j < count; ++j) {
+        int64_t at = m.offset + i * m.rowStride + (first + j) * m.columnStride;
+        std::memcpy(piece.data() + j * pitch + i * size, elements + at * size,
+                    size);
+      }
+    if (llvm::Error error =
+            write(llvm::ArrayRef(piece).take_front(count * pitch)))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
 } // namespace
 
 llvm::Error storeWeight(const Weight &weight, Write write) {
@@ -99,6 +124,8 @@ llvm::Error storeWeight(const Weight &weight, Write write) {
     value.read(0, count, expanded.bytes.data());
     elements = expanded.bytes.data();
   }
+  if (weight.layout == kernel::WeightLayout::Columns)
+    return storeColumns(elements, size, weight.matrix, write);
   if (size == sizeof(uint16_t))
     return storePanels(reinterpret_cast<const uint16_t *>(elements),
                        weight.matrix, write);

@@ -65,6 +65,26 @@ llvm::StringRef kernelFor(Dim queries) {
   return *number <= decodeQueries ? "attention_decode_f32" : "attention_f32";
 }
 
+/// The forms for few queries and for many, as the sizes of a run want them.
+void launchOnGpu(Lowering &lowering, const ir::Op &op, LaunchSpec spec,
+                 bool hasMask, int64_t d, int64_t dv) {
+  Dim rest = 1;
+  if (std::optional<DecodeAttention> decode =
+          decodeAttention(lowering, spec, hasMask, d, dv)) {
+    rest = decode->many;
+    Lowering::When when(lowering, decode->few);
+    lowering.launch(op, std::move(decode->spec));
+  }
+  Lowering::When when(lowering, rest);
+  if (!useTensorAttention(lowering, spec, hasMask, d, dv)) {
+    static constexpr llvm::StringLiteral names[] = {"Q", "K", "V", "MaskType"};
+    for (const auto &[i, view] : llvm::enumerate(spec.operands))
+      spec.config.type(names[i], view.element);
+    spec.config.type("O", spec.results[0].element);
+  }
+  lowering.launch(op, std::move(spec));
+}
+
 llvm::Error selectAttention(Lowering &lowering, const ir::Op &op) {
   const auto &attrs = op.attrs<ir::AttentionAttrs>();
   const ir::Value *q = op.operand(0), *k = op.operand(1), *v = op.operand(2),
@@ -113,13 +133,10 @@ llvm::Error selectAttention(Lowering &lowering, const ir::Op &op) {
   }
   spec.flops = batch * heads * queries * keys * Dim(2 * (*d + *dv));
   spec.results = {lowering.result(op.result(), Strides::InnerContiguous)};
-  if (lowering.isCuda() && !useTensorAttention(lowering, spec, mask, *d, *dv)) {
-    static constexpr llvm::StringLiteral names[] = {"Q", "K", "V", "MaskType"};
-    for (const auto &[i, view] : llvm::enumerate(spec.operands))
-      spec.config.type(names[i], view.element);
-    spec.config.type("O", spec.results[0].element);
-  }
-  lowering.launch(op, std::move(spec));
+  if (lowering.isCuda())
+    launchOnGpu(lowering, op, std::move(spec), mask, *d, *dv);
+  else
+    lowering.launch(op, std::move(spec));
   return llvm::Error::success();
 }
 

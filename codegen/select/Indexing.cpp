@@ -37,8 +37,13 @@ llvm::Error finish(Lowering &lowering, const ir::Op &op, LaunchSpec spec) {
   bool scatters =
       op.kind() == OpKind::ScatterElements || op.kind() == OpKind::ScatterNd;
   if (scatters && lowering.isCuda()) {
-    // Blocks can't wait for each other: the copy is a launch of its own.
-    lowering.copy(op, spec.operands[0], spec.results[0]);
+    // Blocks can't wait for each other: the copy is a launch of its own. What
+    // a cache holds is there already.
+    const View &from = spec.operands[0], &to = spec.results[0];
+    bool inPlace = from.buffer == to.buffer && from.offset == to.offset &&
+                   from.strides == to.strides;
+    if (!inPlace)
+      lowering.copy(op, from, to);
     spec.operands[0] = spec.results[0];
     spec.overlays.clear();
     spec.items = ir::numElements(op.operand(2)->shape());

@@ -116,7 +116,24 @@ llvm::Error selectElementwise(Lowering &lowering, const ir::Op &op) {
   return launchLoop(lowering, op, functor, operands, {result});
 }
 
+/// A map that the product in front of it does for few rows.
+llvm::Error selectPair(Lowering &lowering, const ir::Op &op,
+                       Lowering::PairedMap &pair) {
+  std::vector<View> operands;
+  for (const ir::Value *value : op.operands())
+    operands.push_back(lowering.view(value));
+  {
+    Lowering::When when(lowering, pair.few);
+    lowering.launch(op, std::move(pair.spec));
+  }
+  Lowering::When when(lowering, pair.many);
+  return launchLoop(lowering, op, functorOf(*op.region()), operands,
+                    {lowering.view(op.result())});
+}
+
 llvm::Error selectMap(Lowering &lowering, const ir::Op &op) {
+  if (Lowering::PairedMap *pair = lowering.pairOf(op))
+    return selectPair(lowering, op, *pair);
   std::vector<View> operands, results;
   for (const ir::Value *value : op.operands())
     operands.push_back(lowering.view(value));

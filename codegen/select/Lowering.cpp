@@ -7,7 +7,8 @@
 #include "codegen/select/Lowering.h"
 #include "codegen/Codegen.h"
 #include "codegen/kernels/cpu/codes_pack.h"
-#include "codegen/select/Quantised.h"
+#include "codegen/select/FewRows.h"
+#include "codegen/select/JoinParts.h"
 #include "codegen/select/ShareWeights.h"
 #include "codegen/select/States.h"
 #include "ir/support/Diag.h"
@@ -166,11 +167,10 @@ llvm::Error Lowering::prepare() {
                         byteCount(type.element, numElements(type.shape))));
   }
   for (const ir::Op &op : func.body) {
-    if (isCuda())
-      break;
-    if (std::optional<QuantisedMatrix> matrix = quantisedMatrix(op))
+    if (std::optional<QuantisedMatrix> matrix = quantised(op))
       absorbed.insert(matrix->steps.begin(), matrix->steps.end());
-    if (std::optional<HalfMatrix> matrix = halfMatrix(op))
+    if (std::optional<HalfMatrix> matrix =
+            isCuda() ? std::nullopt : halfMatrix(op))
       absorbed.insert(matrix->cast);
   }
   startSegment();
@@ -181,8 +181,10 @@ llvm::Error Lowering::prepare() {
       absorbed.insert(pad);
     }
   collectWishes();
-  if (isCuda())
+  if (isCuda()) {
     absorbCasts();
+    isDecoder = findsDecoder();
+  }
   return llvm::Error::success();
 }
 
@@ -237,8 +239,12 @@ llvm::Expected<kernel::Program> Lowering::run() {
     return std::move(errors);
   program.segments.back().numLaunches =
       program.launches.size() - program.segments.back().firstLaunch;
-  if (!isCuda())
+  if (isCuda()) {
+    restrictNorms();
+    joinParts(program);
+  } else {
     shareWeights(program);
+  }
   kernel::dropUnused(program);
   for (const kernel::Symbol &symbol : program.symbols)
     if (!known.contains(symbol.name))
@@ -431,15 +437,6 @@ View Lowering::result(const ir::Value *value, Strides strides) {
   return chosen;
 }
 
-View Lowering::rowsApart(ir::ElementType element, ir::ShapeRef shape) {
-  constexpr int64_t line = 16;
-  ir::Shape apart(shape.begin(), shape.end());
-  apart.back() = shape.back() + Dim(line);
-  View view = temporary(element, apart);
-  view.shape.assign(shape.begin(), shape.end());
-  return view;
-}
-
 View Lowering::temporary(ir::ElementType element, ir::ShapeRef shape) {
   unsigned buffer = addBuffer(BufferKind::Arena, 0,
                               byteCount(element, ir::numElements(shape)));
@@ -489,6 +486,8 @@ Dim touchedBytes(const View &view) {
 } // namespace
 
 void Lowering::launch(const ir::Op &op, LaunchSpec spec) {
+  if (condition.isConstant(0))
+    return;
   if (isCuda())
     placeOnGrid(spec);
   kernel::Launch launch;
@@ -512,6 +511,7 @@ void Lowering::launch(const ir::Op &op, LaunchSpec spec) {
     launch.bytes = launch.bytes + touchedBytes(view);
   if (spec.bytes)
     launch.bytes = *spec.bytes;
+  restrict(launch, condition);
   launch.loc = op.loc;
   program.launches.push_back(std::move(launch));
 }

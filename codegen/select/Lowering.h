@@ -8,6 +8,7 @@
 #define TENON_CODEGEN_SELECT_LOWERING_H
 
 #include "codegen/select/LastRows.h"
+#include "codegen/select/Quantised.h"
 #include "codegen/select/Views.h"
 #include "codegen/target/Target.h"
 #include "ir/Op.h"
@@ -142,6 +143,11 @@ public:
   bool provedEqual(Dim a, Dim b) const;
   /// The constant that \p view is a window of, or null.
   ir::ConstantRef constantOf(const View &view) const;
+  /// The matrix of codes that \p product multiplies by, if a kernel of the
+  /// target does.
+  std::optional<QuantisedMatrix> quantised(const ir::Op &product) const;
+  /// Its zero points as GPUs have them, made once; see packedZeros.
+  ir::ConstantRef zerosOf(const QuantisedMatrix &matrix);
   /// Matrices of the constant that \p view looks at, packed for the f32 GEMM.
   View packed(const View &view, const kernel::Weight::Matrix &matrix);
   /// The same of a whole constant, in one of the panels' layouts.
@@ -168,9 +174,29 @@ public:
   void copy(const ir::Op &op, const View &from, const View &to);
   /// The buffer of a weight as it is.
   View weight(ir::ConstantRef value);
+  /// The same as bytes, in one dimension: of types below a byte.
+  View bytes(ir::ConstantRef value);
+  /// The matrix \p view [K, N] with contiguous columns: itself, or a weight
+  /// that holds it so; nothing where it is neither.
+  std::optional<View> columns(const View &view);
 
   //===--- Launches
   //--------------------------------------------------------===//
+
+  /// While it lives, launches take place only where \p condition is 1, not 0.
+  class When {
+  public:
+    When(Lowering &lowering, Dim condition)
+        : lowering(lowering), outer(lowering.condition) {
+      lowering.condition = outer * condition;
+    }
+    ~When() { lowering.condition = outer; }
+    When(const When &) = delete;
+
+  private:
+    Lowering &lowering;
+    Dim outer;
+  };
 
   void launch(const ir::Op &op, LaunchSpec spec);
   /// Writes expressions to a contiguous i64 view.
@@ -178,6 +204,32 @@ public:
   /// Ends the segment by defining symbols from the integers of \p from.
   void bindSymbols(const ir::Op &op, const View &from,
                    llvm::ArrayRef<Dim> symbols);
+
+  //===--- GPUs: forms for few rows (FewRows.h)
+  //----------------------------===//
+
+  /// Whether runs with few rows are usual: attention to keys that earlier runs
+  /// left.
+  bool decodes() const { return isDecoder; }
+  /// The value whose kernel makes \p value, in front of absorbed casts; and the
+  /// one that lies in memory, behind one.
+  const ir::Value *maker(const ir::Value *value) const;
+  const ir::Value *stored(const ir::Value *value) const;
+  /// A product does \p norm on its own but where \p others is 1. Where all that
+  /// use its result say so, its launch takes place only there.
+  void noteNormTaken(const ir::Op &norm, Dim others);
+  void noteNormLaunch(const ir::Op &norm);
+  /// A map that the product in front of it does where \p few is 1.
+  struct PairedMap {
+    LaunchSpec spec;
+    Dim few, many;
+  };
+  void keepPair(const ir::Op &product, const ir::Op &map, PairedMap pair);
+  bool hasPair(const ir::Op &product) const {
+    return paired.contains(&product);
+  }
+  /// The launch kept for \p map; null if there is none.
+  PairedMap *pairOf(const ir::Op &map);
 
   const ir::Module &module;
   const ir::Func &func;
@@ -198,6 +250,10 @@ private:
   };
   llvm::Error prepare();
   void absorbCasts();
+  bool findsDecoder() const;
+  unsigned countUses(const ir::Value *value) const;
+  void restrictNorms();
+  static void restrict(kernel::Launch &launch, Dim condition);
   void collectWishes();
   void wish(const ir::Value *value, Wish wish);
   std::optional<View> granted(const ir::Value *value);
@@ -219,6 +275,17 @@ private:
   /// are stored as what such a cast makes of them.
   llvm::DenseSet<const ir::Op *> absorbedCasts;
   llvm::DenseMap<const ir::Value *, const ir::Value *> storedAs;
+  /// GPUs: norms that products do on their own, and maps that they do.
+  struct TakenNorm {
+    unsigned launch = kernel::none, uses = 0;
+    Dim others;
+  };
+  llvm::DenseMap<const ir::Op *, TakenNorm> norms;
+  std::map<const ir::Op *, PairedMap> pairs; ///< by map
+  llvm::DenseSet<const ir::Op *> paired;     ///< products
+  llvm::DenseMap<const ir::Constant *, ir::ConstantRef> zeroPoints;
+  bool isDecoder = false;
+  Dim condition = 1;
   SelectTable table{};
   llvm::Error errors = llvm::Error::success(); ///< of copies, found on the way
   llvm::DenseMap<const ir::Value *, View> views;
@@ -236,6 +303,9 @@ private:
   llvm::StringSet<> known; ///< symbols with values in the current segment
 };
 
+/// GPUs: adds what every unit's Cfg has (kernels/cuda/common.cuh).
+void completeConfig(Config &config, llvm::ArrayRef<View> views,
+                    size_t numParams, unsigned threads);
 /// "node '/enc/MatMul_3' (matmul): " before \p error.
 llvm::Error atNode(const ir::Op &op, llvm::Error error);
 /// An operand's element type that a kernel has no form for.

@@ -7,7 +7,9 @@
 #include "codegen/emit/CppText.h"
 #include "codegen/kernels/cpu/codes_pack.h"
 #include "codegen/select/Epilogue.h"
+#include "codegen/select/FewRows.h"
 #include "codegen/select/Loop.h"
+#include "codegen/select/Product.h"
 #include "codegen/select/Quantised.h"
 #include "codegen/select/Tensor.h"
 #include "llvm/Support/MathExtras.h"
@@ -19,18 +21,84 @@ using kernel::Weight;
 
 namespace {
 
-/// A matmul with all operands of the same rank, at least 2: a[..., M, K],
-/// b[..., K, N], c[..., M, N].
-struct Product {
-  View a, b, c;
-  /// The result, and the views of the epilogue's operands, in c's form.
-  std::vector<View> extras;
+/// Whether the artifact should hold \p matrix in panels. One number may stand
+/// for a matrix of any size, which only small ones are expanded for.
+bool isWorthPacking(const Weight::Matrix &matrix,
+                    const ir::Constant &constant) {
+  constexpr uint64_t smallFloats = 1 << 24;
+  uint64_t floats = llvm::SaturatingMultiply(
+      uint64_t(matrix.k), llvm::alignTo(uint64_t(matrix.n), 16));
+  // A column is padded to sixteen.
+  return floats <= smallFloats || floats / 16 <= constant.numElements();
+}
 
-  Dim m() const { return c.shape[c.rank() - 2]; }
-  Dim n() const { return c.shape.back(); }
-  Dim k() const { return a.shape.back(); }
-  ir::ShapeRef batch() const { return ir::ShapeRef(c.shape).drop_back(2); }
-};
+} // namespace
+
+std::optional<Weight::Matrix> constantMatrix(const Lowering &lowering,
+                                             const View &b) {
+  if (!lowering.constantOf(b))
+    return std::nullopt;
+  for (Dim size : ir::ShapeRef(b.shape).drop_back(2))
+    if (!size.isConstant(1))
+      return std::nullopt;
+  unsigned rank = b.rank();
+  std::optional<int64_t> k = b.shape[rank - 2].constant(),
+                         n = b.shape[rank - 1].constant(),
+                         offset = b.offset.constant(),
+                         row = b.strides[rank - 2].constant(),
+                         column = b.strides[rank - 1].constant();
+  if (!k || !n || !offset || !row || !column)
+    return std::nullopt;
+  Weight::Matrix matrix;
+  matrix.k = *k;
+  matrix.n = *n;
+  matrix.offset = *offset;
+  matrix.rowStride = *row;
+  matrix.columnStride = *column;
+  return isWorthPacking(matrix, *lowering.constantOf(b)) ? std::optional(matrix)
+                                                         : std::nullopt;
+}
+
+void addEpilogue(LaunchSpec &spec, const Product &p, const Epilogue &epilogue) {
+  unsigned first = spec.operands.size();
+  llvm::append_range(spec.operands, epilogue.operands);
+  // Rows and columns that are multiplied are read by many threads.
+  auto isFactor = [&](unsigned buffer) {
+    return llvm::any_of(
+        llvm::ArrayRef(spec.operands).take_front(first),
+        [&](const View &view) { return view.buffer == buffer; });
+  };
+  for (unsigned i : epilogue.overlays)
+    if (!isFactor(epilogue.operands[i].buffer))
+      spec.overlays.push_back(first + i);
+  spec.functors.push_back(epilogue.functor);
+  spec.flops = ir::numElements(p.c.shape) * p.k() * Dim(2);
+  spec.results = {p.c};
+}
+
+void flattenRows(Product &p, Epilogue &epilogue) {
+  unsigned rank = p.c.rank();
+  // A matrix of codes has no view.
+  bool oneMatrix = p.b.rank() == 2 || p.b.buffer == kernel::none;
+  if (rank == 2 || p.a.rank() != rank || !oneMatrix)
+    return;
+  std::vector<View> flat;
+  for (const std::vector<View> &views :
+       {std::vector<View>{p.a, p.c}, epilogue.operands})
+    for (const View &view : views) {
+      std::optional<View> merged = mergeDims(view, 0, rank - 1);
+      if (!merged)
+        return;
+      flat.push_back(*merged);
+    }
+  p.a = flat[0];
+  p.c = flat[1];
+  epilogue.operands.assign(flat.begin() + 2, flat.end());
+  for (const auto &[i, view] : llvm::enumerate(epilogue.operands))
+    epilogue.functor.arguments[i + 1].access = accessOf(view);
+}
+
+namespace {
 
 /// A 1-D operand becomes a row or a column, and the result gets the dimension
 /// that NumPy dropped.
@@ -52,44 +120,6 @@ View promoteExtra(const Lowering &lowering, const Promotion &promote,
   if (!promote.row && !promote.column)
     return extra;
   return promote(lowering.broadcast(extra, shape));
-}
-
-/// Whether the artifact should hold \p matrix in panels. One number may stand
-/// for a matrix of any size, which only small ones are expanded for.
-bool isWorthPacking(const Weight::Matrix &matrix,
-                    const ir::Constant &constant) {
-  constexpr uint64_t smallFloats = 1 << 24;
-  uint64_t floats = llvm::SaturatingMultiply(
-      uint64_t(matrix.k), llvm::alignTo(uint64_t(matrix.n), 16));
-  // A column is padded to sixteen.
-  return floats <= smallFloats || floats / 16 <= constant.numElements();
-}
-
-/// The matrices of B as they are packed, if B is a window into an f32 constant
-/// with sizes known now and one matrix for all batches.
-std::optional<Weight::Matrix> constantMatrix(const Lowering &lowering,
-                                             const View &b) {
-  if (b.element != ElementType::F32 || !lowering.constantOf(b))
-    return std::nullopt;
-  for (Dim size : ir::ShapeRef(b.shape).drop_back(2))
-    if (!size.isConstant(1))
-      return std::nullopt;
-  unsigned rank = b.rank();
-  std::optional<int64_t> k = b.shape[rank - 2].constant(),
-                         n = b.shape[rank - 1].constant(),
-                         offset = b.offset.constant(),
-                         row = b.strides[rank - 2].constant(),
-                         column = b.strides[rank - 1].constant();
-  if (!k || !n || !offset || !row || !column)
-    return std::nullopt;
-  Weight::Matrix matrix;
-  matrix.k = *k;
-  matrix.n = *n;
-  matrix.offset = *offset;
-  matrix.rowStride = *row;
-  matrix.columnStride = *column;
-  return isWorthPacking(matrix, *lowering.constantOf(b)) ? std::optional(matrix)
-                                                         : std::nullopt;
 }
 
 View toBatch(const Lowering &lowering, const View &view, const Product &p) {
@@ -152,7 +182,9 @@ LaunchSpec chooseKernel(Lowering &lowering, const ir::Op &op, Product &p,
                                          half->matrix),
                          half->matrix, epilogue);
   if (std::optional<Weight::Matrix> matrix =
-          isF32 ? constantMatrix(lowering, p.b) : std::nullopt)
+          isF32 && p.b.element == ElementType::F32
+              ? constantMatrix(lowering, p.b)
+              : std::nullopt)
     return packedProduct(lowering, op, p, lowering.packed(p.b, *matrix),
                          *matrix, epilogue);
   LaunchSpec spec;
@@ -169,14 +201,6 @@ LaunchSpec chooseKernel(Lowering &lowering, const ir::Op &op, Product &p,
       .rank("rank", p.c.rank())
       .types("Operands", epilogue.elements);
   return spec;
-}
-
-/// What the kernel of CPUs for matrices of codes takes; GPUs have none yet.
-std::optional<QuantisedMatrix> codesOf(const Lowering &lowering,
-                                       const ir::Op &op) {
-  if (lowering.isCuda())
-    return std::nullopt;
-  return quantisedMatrix(op);
 }
 
 /// The product with a matrix of codes.
@@ -211,19 +235,23 @@ LaunchSpec quantisedProduct(Lowering &lowering, const ir::Op &op, Product &p,
 }
 
 void launchProduct(Lowering &lowering, const ir::Op &op, Product &p,
-                   const Epilogue &epilogue) {
-  std::optional<QuantisedMatrix> codes = codesOf(lowering, op);
+                   Epilogue epilogue) {
+  std::optional<QuantisedMatrix> codes = lowering.quantised(op);
   if (!codes && launchInBytes(lowering, op, p.a, p.b, p.c, epilogue))
     return;
-  LaunchSpec spec = codes ? quantisedProduct(lowering, op, p, *codes, epilogue)
-                          : chooseKernel(lowering, op, p, epilogue);
-  unsigned first = spec.operands.size();
-  llvm::append_range(spec.operands, epilogue.operands);
-  for (unsigned i : epilogue.overlays)
-    spec.overlays.push_back(first + i);
-  spec.functors.push_back(epilogue.functor);
-  spec.flops = ir::numElements(p.c.shape) * p.k() * Dim(2);
-  spec.results = {p.c};
+  Dim rest = 1;
+  if (lowering.isCuda()) {
+    flattenRows(p, epilogue);
+    rest = launchFewRows(lowering, op, p, codes ? &*codes : nullptr, epilogue);
+  }
+  if (rest.isConstant(0))
+    return;
+  Lowering::When when(lowering, rest);
+  LaunchSpec spec = !codes ? chooseKernel(lowering, op, p, epilogue)
+                    : lowering.isCuda()
+                        ? codesProduct(lowering, p, *codes, epilogue)
+                        : quantisedProduct(lowering, op, p, *codes, epilogue);
+  addEpilogue(spec, p, epilogue);
   lowering.launch(op, std::move(spec));
 }
 
@@ -235,8 +263,7 @@ llvm::Error selectMatMul(Lowering &lowering, const ir::Op &op) {
   Promotion promote{op.operand(0)->rank() == 1, op.operand(1)->rank() == 1};
   Product p;
   p.a = lowering.view(op.operand(0));
-  bool isPacked = !lowering.isCuda() && (quantisedMatrix(op) || halfMatrix(op));
-  if (!isPacked)
+  if (!lowering.quantised(op) && (lowering.isCuda() || !halfMatrix(op)))
     p.b = lowering.view(op.operand(1));
   if (promote.row)
     p.a = insertDim(p.a, 0);

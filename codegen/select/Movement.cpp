@@ -131,25 +131,54 @@ llvm::Error selectNonZero(Lowering &lowering, const ir::Op &op) {
   return finish(lowering, op, std::move(list));
 }
 
+/// One part of what kernels/cuda/rotary.cuh does; JoinParts.h adds others.
+LaunchSpec rotaryOnGpu(const ir::RotaryAttrs &attrs,
+                       llvm::ArrayRef<View> tables, const View &from,
+                       const View &to) {
+  LaunchSpec spec;
+  spec.kernel = "rotary_parts";
+  spec.config.rank("parts", 1)
+      .integer("rotated", 1)
+      .types("Inputs", {from.element})
+      .types("Results", {to.element})
+      .integer("rotary_dim", attrs.rotaryDim)
+      .integer("half", attrs.rotaryDim / 2)
+      .flag("interleaved", attrs.interleaved);
+  spec.operands = {tables[0], tables[1], from};
+  spec.overlays = {2};
+  spec.flops = ir::numElements(to.shape) * Dim(3);
+  spec.items = ir::numElements(ir::ShapeRef(to.shape).drop_back()) *
+               (to.shape[3] - Dim(attrs.rotaryDim / 2));
+  spec.results = {to};
+  return spec;
+}
+
 llvm::Error selectRotary(Lowering &lowering, const ir::Op &op) {
   const auto &attrs = op.attrs<ir::RotaryAttrs>();
   const ir::Value *x = op.operand(0);
   if (x->element() != ElementType::F32 && x->element() != ElementType::F64)
     return unsupportedType(op, x->element(), "f32 and f64");
+  View from = lowering.view(x);
+  std::vector<View> tables;
+  for (unsigned i : {1u, 2u})
+    tables.push_back(lowering.broadcast(
+        lowering.view(op.operand(i)),
+        {x->shape()[0], x->shape()[1], Dim(attrs.rotaryDim / 2)}));
+  View to = lowering.result(op.result(), Strides::Any);
+  if (lowering.isCuda() && x->element() == ElementType::F32) {
+    lowering.launch(op, rotaryOnGpu(attrs, tables, from, to));
+    return llvm::Error::success();
+  }
   LaunchSpec spec;
   spec.kernel = "rotary";
   spec.config.type("T", x->element())
       .integer("rotary_dim", attrs.rotaryDim)
       .integer("half", attrs.rotaryDim / 2)
       .flag("interleaved", attrs.interleaved);
-  spec.operands = {lowering.view(x)};
-  for (unsigned i : {1u, 2u})
-    spec.operands.push_back(lowering.broadcast(
-        lowering.view(op.operand(i)),
-        {x->shape()[0], x->shape()[1], Dim(attrs.rotaryDim / 2)}));
+  spec.operands = {from, tables[0], tables[1]};
   spec.overlays = {0};
   spec.flops = ir::numElements(x->shape()) * Dim(3);
-  spec.results = {lowering.result(op.result(), Strides::Any)};
+  spec.results = {to};
   lowering.launch(op, std::move(spec));
   return llvm::Error::success();
 }

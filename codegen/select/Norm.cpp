@@ -87,6 +87,8 @@ llvm::Error selectNorm(Lowering &lowering, const ir::Op &op) {
              {"X", op.operand(1) ? "Gamma" : "", op.operand(2) ? "Beta" : ""},
              "Y");
   lowering.launch(op, std::move(spec));
+  if (lowering.isCuda())
+    lowering.noteNormLaunch(op);
   return llvm::Error::success();
 }
 

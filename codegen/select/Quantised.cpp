@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/select/Quantised.h"
+#include <cstring>
 
 namespace tenon::codegen {
 
@@ -168,6 +169,24 @@ kernel::Weight::Matrix QuantisedMatrix::blockMatrix() const {
   m.rowStride = 1;
   m.columnStride = m.k;
   return m;
+}
+
+ConstantRef packedZeros(const QuantisedMatrix &matrix) {
+  if (!matrix.zeros)
+    return nullptr;
+  int64_t blocks = matrix.zeros->shape()[1], pairs = (blocks + 1) / 2;
+  std::vector<uint8_t> bytes = matrix.zeros->materialize();
+  std::vector<uint8_t> packed(matrix.n * pairs);
+  for (int64_t i = 0; i < matrix.n * blocks; ++i) {
+    float zero;
+    std::memcpy(&zero, bytes.data() + i * sizeof(zero), sizeof(zero));
+    if (!(zero >= 0 && zero <= 15 && zero == float(int(zero))))
+      return matrix.zeros;
+    packed[i / blocks * pairs + i % blocks / 2] |= unsigned(zero)
+                                                   << (i % blocks % 2 * 4);
+  }
+  return ir::Constant::copy(ElementType::U8, {matrix.n, pairs}, packed,
+                            matrix.zeros->name());
 }
 
 std::optional<QuantisedMatrix> quantisedMatrix(const Op &product) {

@@ -29,6 +29,11 @@ struct QuantisedMatrix {
   kernel::Weight::Matrix blockMatrix() const;
 };
 
+/// Zero points as GPUs have them: u8[n, ceil(blocks / 2)], two to a byte, where
+/// all are whole numbers from 0 to 15; else f32[n, blocks]; null where there is
+/// one for all.
+ir::ConstantRef packedZeros(const QuantisedMatrix &matrix);
+
 /// The matrix that \p product multiplies by, if nothing else uses what computes
 /// it and the kernels can: f32, blocks of multiples of 16.
 std::optional<QuantisedMatrix> quantisedMatrix(const ir::Op &product);

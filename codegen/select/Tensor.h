@@ -27,10 +27,10 @@ std::optional<LaunchSpec> byteProduct(const Lowering &lowering, const View &a,
                                       const View &b, const View &c,
                                       const Epilogue &epilogue);
 
-/// With --precision=int8 or fp8: launches a[..., M, K] b[K, N] in 8 bits, if b is
-/// a constant matrix: the rows of a become codes when running, the columns of b
-/// now, and the scales of both go into the epilogue. False if it is not for this
-/// form.
+/// With --precision=int8 or fp8: launches a[..., M, K] b[K, N] in 8 bits, if b
+/// is a constant matrix: the rows of a become codes when running, the columns
+/// of b now, and the scales of both go into the epilogue. False if it is not
+/// for this form.
 bool launchInBytes(Lowering &lowering, const ir::Op &op, const View &a,
                    const View &b, const View &c, const Epilogue &epilogue);
 
@@ -43,6 +43,19 @@ int64_t alignmentOf(const View &view, unsigned inner);
 /// kernels share. False when it must be the plain form.
 bool useTensorAttention(const Lowering &lowering, LaunchSpec &spec,
                         bool hasMask, int64_t d, int64_t dv);
+
+/// The launch of the split-KV kernel (kernels/cuda/attention_decode.cuh) for
+/// what \p spec has, and the condition under which it should be taken: few
+/// queries, in a model that decodes or known to be few. Nothing when element
+/// types or strides are not among its forms.
+struct DecodeAttention {
+  LaunchSpec spec;
+  Dim few, many; ///< 1 and 0, or the other way around
+};
+std::optional<DecodeAttention> decodeAttention(const Lowering &lowering,
+                                               const LaunchSpec &spec,
+                                               bool hasMask, int64_t d,
+                                               int64_t dv);
 
 } // namespace tenon::codegen
 

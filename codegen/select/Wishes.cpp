@@ -55,6 +55,15 @@ View Lowering::outputView(unsigned number) {
                                      program.outputs[number].type);
 }
 
+View Lowering::rowsApart(ir::ElementType element, ir::ShapeRef shape) {
+  constexpr int64_t line = 16;
+  ir::Shape apart(shape.begin(), shape.end());
+  apart.back() = shape.back() + Dim(line);
+  View view = temporary(element, apart);
+  view.shape.assign(shape.begin(), shape.end());
+  return view;
+}
+
 View Lowering::concatWhole(const ir::Op &concat) {
   auto found = concats.find(&concat);
   if (found != concats.end())

@@ -181,9 +181,11 @@ void Parser::weight(Cursor &c) {
   std::optional<uint64_t> count = ir::elementCount(shape);
   if (!count)
     return c.fail("not the shape of a weight");
-  bool codes = c.eat("panels16-codes");
-  if (codes || c.eat("panels16")) {
-    w.layout = codes ? WeightLayout::Panels16Codes : WeightLayout::Panels16;
+  for (WeightLayout layout : {WeightLayout::Panels16Codes, WeightLayout::Panels16,
+                              WeightLayout::Columns})
+    if (w.layout == WeightLayout::RowMajor && c.eat(layoutName(layout)))
+      w.layout = layout;
+  if (w.layout != WeightLayout::RowMajor) {
     Dims m = c.dims();
     if (m.size() != 7)
       return c.fail("expected 7 numbers");

@@ -13,7 +13,7 @@ namespace tenon::kernel {
 
 llvm::StringRef layoutName(WeightLayout layout) {
   static constexpr llvm::StringLiteral names[] = {"row-major", "panels16",
-                                                  "panels16-codes"};
+                                                  "panels16-codes", "columns"};
   return names[unsigned(layout)];
 }
 

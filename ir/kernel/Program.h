@@ -81,14 +81,17 @@ enum class WeightLayout : uint8_t {
   /// A matrix of codes, u2, u4 or u8, in such panels, as kernels/cpu/
   /// codes_pack.h has them.
   Panels16Codes,
+  /// One matrix B[k, n] of the constant's elements, a column after another, each
+  /// filled up with zeros to a multiple of 16 bytes.
+  Columns,
 };
-/// "row-major", "panels16", "panels16-codes".
+/// "row-major", "panels16", "panels16-codes", "columns"
 llvm::StringRef layoutName(WeightLayout layout);
 
 struct Weight {
   ir::ConstantRef value;
   WeightLayout layout = WeightLayout::RowMajor;
-  /// Panels: element (b, i, j) is the constant's element number
+  /// Panels and columns: element (b, i, j) is the constant's element number
   /// offset + b * batchStride + i * rowStride + j * columnStride.
   struct Matrix {
     int64_t batch = 1, k = 0, n = 0;

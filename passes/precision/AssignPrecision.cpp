@@ -18,13 +18,17 @@
 /// cast that is the only use of a result, are a kernel's business
 /// (codegen/select): it reads and writes T. Ops that only move elements move T.
 ///
-/// Not matched: inputs and outputs of the model, which keep their types: what
-/// is an output, perhaps moved, is stored in f32 as it was computed; scalars;
-/// ops outside the list; and values that follow from integers and constants
-/// alone: positions, angles and masks have too many values for T.
+/// With --max-context caches (an output that is an input with more behind it)
+/// are memory of the session, and T as well.
+///
+/// Not matched: other inputs and outputs of the model, which keep their types:
+/// what is an output, perhaps moved, is stored in f32 as it was computed;
+/// scalars; ops outside the list; and values that follow from integers and
+/// constants alone: positions, angles and masks have too many values for T.
 
 #include "ir/Builder.h"
 #include "passes/Pass.h"
+#include "passes/analysis/PackedWeights.h"
 #include "passes/fusion/ScalarRegion.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
@@ -52,7 +56,8 @@ Value *castTo(Builder builder, Value *value, ElementType element) {
 bool isBulk(OpKind kind) {
   return kind == OpKind::MatMul || kind == OpKind::Conv ||
          kind == OpKind::Attention || kind == OpKind::LayerNorm ||
-         kind == OpKind::RmsNorm || kind == OpKind::Softmax;
+         kind == OpKind::RmsNorm || kind == OpKind::Softmax ||
+         kind == OpKind::Rotary;
 }
 
 /// Ops that move elements of operand 0 (concat: of all).
@@ -70,6 +75,8 @@ public:
     llvm::SmallVector<Op *, 64> ops;
     for (Op &op : func.body)
       ops.push_back(&op);
+    if (context.options.maxContext > 0)
+      narrowCaches();
     for (unsigned i = 0; i < func.body.numArguments(); ++i) {
       Value *argument = func.body.argument(i);
       if (isSingle(argument) && feedsBulk(argument))
@@ -81,10 +88,14 @@ public:
           exact.insert(result);
         continue;
       }
+      // A weight's codes are a kernel's business.
+      if (passes::unpacksWeight(*op))
+        continue;
       if (isCandidate(*op) && context.allow(passName, *op))
         if (visit(*op))
           context.simplified(law, op->loc);
     }
+    finishCaches();
     return edits != 0;
   }
 
@@ -119,6 +130,43 @@ private:
         return false;
     }
     return any;
+  }
+
+  /// The concatenation of an input, which nothing else uses, and new rows.
+  static Op *growthOf(Value *output) {
+    Op *concat = output->def(OpKind::Concat);
+    bool grows = concat && concat->numOperands() == 2 && isSingle(output) &&
+                 !concat->operand(0)->def() && concat->operand(0)->hasOneUse();
+    return grows ? concat : nullptr;
+  }
+
+  void narrowCaches() {
+    for (Value *output : func.body.terminator()->operands())
+      if (Op *concat = growthOf(output)) {
+        widenUses(concat->operand(0), Builder::before(concat));
+        caches.push_back(concat);
+      }
+  }
+
+  /// Caches go out as they are; one whose new rows are no halves stays f32.
+  void finishCaches() {
+    for (Op *concat : caches) {
+      if (isSingle(concat->result())) {
+        Value *past = concat->operand(0)->def()->operand(0);
+        past->type.element = ElementType::F32;
+        concat->setOperand(0, past);
+        continue;
+      }
+      llvm::SmallVector<Use, 4> uses(concat->result()->uses());
+      for (const Use &use : uses) {
+        if (use.op->kind() != OpKind::Cast)
+          continue;
+        llvm::SmallVector<Use, 4> outside(use.op->result()->uses());
+        for (const Use &next : outside)
+          if (isOutput(next))
+            next.op->setOperand(next.index, concat->result());
+      }
+    }
   }
 
   bool visit(Op &op) {
@@ -243,9 +291,10 @@ private:
   }
 
   void assignBulk(Op &op) {
-    // A mask's numbers may be too great for halves.
+    // A mask's numbers may be too great for halves, an angle's sine too exact.
     unsigned tensors = op.region()                      ? 2
                        : op.kind() == OpKind::Attention ? 3
+                       : op.kind() == OpKind::Rotary    ? 1
                                                         : op.numOperands();
     for (unsigned i = 0; i < tensors; ++i) {
       Value *operand = op.operand(i);
@@ -292,6 +341,7 @@ private:
   ElementType half;
   unsigned edits = 0;
   llvm::DenseSet<const Value *> exact;
+  std::vector<Op *> caches;
   llvm::DenseMap<const Constant *, Value *> constants;
 };
 

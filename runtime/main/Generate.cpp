@@ -9,6 +9,7 @@
 #include "runtime/Cpu.h"
 #include "runtime/TextGenerator.h"
 #include "runtime/main/Bandwidth.h"
+#include "runtime/main/Devices.h"
 #include "runtime/main/Report.h"
 #include "runtime/main/Steps.h"
 
@@ -59,7 +60,10 @@ Result<Talk> startTalk(const Payload &payload, const Model &model,
   if (!codec.ok())
     return codec.status();
   talk.codec = std::move(*codec);
-  auto lm = LanguageModel::create(model, options.threads);
+  auto device = makeDevice(model, options);
+  if (!device.ok())
+    return device.status();
+  auto lm = LanguageModel::create(model, std::move(*device));
   if (!lm.ok())
     return lm.status();
   talk.model = std::move(*lm);
@@ -209,8 +213,9 @@ Status generateText(const Payload &payload, const Model &model,
     std::fputs("\n", stdout);
     std::fflush(stdout);
   }
+  // Of the host's memory, which a GPU does not read.
   double bandwidth =
-      talk->generator->stats().decodeSteps
+      talk->generator->stats().decodeSteps && model.deviceCode().empty()
           ? readBandwidth(payload.weights(), talk->model->session().threads())
           : 0;
   if (options.json)

@@ -10,6 +10,7 @@
 #include "runtime/Session.h"
 #include "runtime/device/Cuda.h"
 #include "runtime/device/DeviceCode.h"
+#include "runtime/main/Devices.h"
 #include "runtime/main/Generate.h"
 #include "runtime/main/Options.h"
 #include "runtime/main/Report.h"
@@ -45,14 +46,6 @@ Status startModel(Runner &runner, const Options &options) {
     return model.status();
   runner.model = std::move(*model);
   return {};
-}
-
-Result<std::unique_ptr<Device>> makeDevice(const Model &model,
-                                           const Options &options) {
-  bool gpu = !model.deviceCode().empty();
-  if (options.device == "cpu" || (options.device.empty() && !gpu))
-    return createCpuDevice(model, options.threads);
-  return createCudaDevice(model, options.cuda);
 }
 
 Status startSession(Runner &runner, const Options &options) {

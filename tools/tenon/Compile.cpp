@@ -174,6 +174,7 @@ CompileCommand::makeGraph(Progress &progress, bool &stopped) {
   Expected<passes::PassOptions> options = passFlags.options();
   if (!options)
     return options.takeError();
+  options->maxContext = maxContext;
   stopAfter = options->stopAfter;
   if (is_contained(codeStages, StringRef(stopAfter)))
     options->stopAfter.clear();

@@ -23,9 +23,8 @@
 ///           z min(B, 65535)
 ///   block   128
 ///   shared  DecodeShape<Cfg>::shared_bytes
-///   scratch if grid x > 1: decode_counter_bytes(B, grid y), which are 0 at
-///           entry and again at the end, then 4 * B * grid y * grid x * rows *
-///           (Dv + 2) bytes
+///   scratch if grid x > 1: 4 * B * grid y * grid x * rows * (Dv + 2) bytes, and
+///           B * grid y launch counters
 ///
 /// The H / Hkv heads that share a head of k and v count as so many queries, so
 /// k and v are read once for all of them. The last block of those queries to
@@ -87,10 +86,6 @@ template <class Cfg> struct DecodeShape {
   static constexpr int shared_bytes =
       weights_bytes + rows * 8 + value_groups * Dv_padded * 4;
 };
-
-TN_BOTH constexpr int64_t decode_counter_bytes(int64_t batch, int64_t groups) {
-  return round_up(batch * groups * 4, 256);
-}
 
 /// A block's queries: `rows` of the H / Hkv * Sq that share head g, from
 /// `first` on, and its split of the keys.
@@ -299,13 +294,12 @@ template <class Cfg> TN_FN void attention_decode(const tn_args *args) {
   if (groups == 0)
     return;
   int g = int(blockIdx.y) / groups, first = int(blockIdx.y) % groups * S::rows;
-  float *parts =
-      (float *)(args->scratch + decode_counter_bytes(a.batch, gridDim.y));
+  float *parts = (float *)args->scratch;
   for (int b = blockIdx.z; b < a.batch; b += gridDim.z) {
     int64_t index = int64_t(b) * gridDim.y + blockIdx.y;
     DecodeBlock<Cfg> block(a, b, g, first);
     block.run(parts + index * gridDim.x * S::rows * (Cfg::Dv + 2),
-              (uint32_t *)args->scratch + index);
+              launch_counters(args) + index);
     __syncthreads();
   }
 }

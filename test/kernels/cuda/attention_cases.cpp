@@ -231,7 +231,8 @@ int64_t paddedBytes(int64_t bytes) {
 }
 
 /// Grid, shared memory and scratch as the kernels' contracts say.
-void shapeLaunch(const AttentionCase &c, LaunchSpec &spec, Buffer &scratch) {
+void shapeLaunch(const AttentionCase &c, LaunchSpec &spec, Buffer &scratch,
+                 Buffer &counters) {
   spec.grid.z = unsigned(c.batch);
   if (const AttentionTuning *t = c.tuning) {
     spec.grid.x = unsigned(ceilDiv(c.queries, t->bm));
@@ -253,11 +254,12 @@ void shapeLaunch(const AttentionCase &c, LaunchSpec &spec, Buffer &scratch) {
   int64_t padded = ceilDiv(vectors, across) * across * 16 / c.type->size;
   spec.sharedBytes =
       unsigned(c.rows * c.split * 4 + c.rows * 8 + 128 / across * padded * 4);
-  int64_t counters = ceilDiv(c.batch * spec.grid.y * 4, 256) * 256;
   scratch = Device::get()->allocate(
-      counters + 4 * c.batch * spec.grid.y * spec.grid.x * c.rows * (c.dv + 2),
-      counters);
+      4 * c.batch * spec.grid.y * spec.grid.x * c.rows * (c.dv + 2), 0);
   spec.scratch = scratch.address;
+  size_t counterBytes = c.batch * spec.grid.y * 4;
+  counters = Device::get()->allocate(counterBytes, counterBytes);
+  spec.counters = counters.address;
 }
 
 } // namespace
@@ -279,16 +281,21 @@ std::string runAttention(const AttentionCase &c, const Headers &headers) {
     spec.views.push_back(x.slope.view());
   spec.views.push_back(x.o.view());
   spec.params = {c.offset};
-  Buffer scratch;
-  shapeLaunch(c, spec, scratch);
+  Buffer scratch, counters;
+  shapeLaunch(c, spec, scratch, counters);
   Device *device = Device::get();
   std::string error = device->launch(unit.image, "tn_unit_0", spec);
   x.o.bytes = device->download(x.o.buffer);
   if (error.empty())
     error = compare(c, x);
+  if (counters.address && error.empty())
+    for (char byte : device->download(counters))
+      if (byte != 0)
+        error = "a counter is not 0 again";
   x.release();
-  if (scratch.address)
-    device->release(scratch);
+  for (const Buffer &buffer : {scratch, counters})
+    if (buffer.address)
+      device->release(buffer);
   return error;
 }
 

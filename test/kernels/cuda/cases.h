@@ -101,12 +101,26 @@ struct GemvCase {
   int rows = 1, arch = 75;
   int64_t m = 1, n = 1, k = 1, gap = 0;
   bool epilogue = false;
-  /// 4-bit weights in blocks of so many; 0: a plain matrix.
-  int block = 0;
-  bool zeros = false;
+  /// What rows go through; B has two halves of columns, which are multiplied.
+  std::string norm = "none";
+  bool affine = true; ///< the norm has gamma, and beta
+  bool pair = false;
+  /// Weights of so many bits in blocks of so many; 0: a plain matrix.
+  int bits = 4, block = 0;
+  std::string zeros = "packed"; ///< or none, real
 };
 std::string gemvSource(const GemvCase &c);
 std::string runGemv(const GemvCase &c, const Headers &h = kernelHeaders());
+
+/// Queries, keys and values of one product: the first two are rotated, the last
+/// two go to strided places.
+struct RotaryCase {
+  const Element *from = &f32, *to = &f32;
+  int64_t batch = 2, positions = 3, heads = 4, keyHeads = 2, d = 16, half = 8;
+  bool interleaved = false;
+  int blocks = 2;
+};
+std::string runRotary(const RotaryCase &c, const Headers &h = kernelHeaders());
 
 } // namespace test
 

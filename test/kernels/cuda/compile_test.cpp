@@ -150,7 +150,6 @@ TEST(CompileGemv, EveryArch) {
       GemvCase c;
       c.tuning = t;
       c.block = block;
-      c.zeros = true;
       c.epilogue = true;
       checkCompiles(std::string(t.name) + (block ? " int4" : " plain"),
                     gemvSource(c), 75);

@@ -193,13 +193,14 @@ TEST_P(EveryGemv, PlainMatrices) {
   }
 }
 
-TEST_P(EveryGemv, FourBitWeights) {
+TEST_P(EveryGemv, WeightsOfCodes) {
   TN_NEED_DEVICE();
   for (int block : {16, 32, 128}) {
     GemvCase c;
     c.tuning = gemvTunings()[GetParam()];
     c.block = block;
-    c.zeros = block != 32;
+    c.bits = block == 16 ? 8 : block == 128 ? 2 : 4;
+    c.zeros = block == 32 ? "none" : block == 16 ? "real" : "packed";
     c.type = block == 128 ? &bf16 : block == 16 ? &f32 : &f16;
     c.rows = block == 16 ? 2 : 1;
     c.m = block == 16 ? 3 : 1;
@@ -210,10 +211,65 @@ TEST_P(EveryGemv, FourBitWeights) {
   }
 }
 
+/// One row takes a way of its own; a row that is left over does too.
+TEST_P(EveryGemv, RowsAreNormalised) {
+  TN_NEED_DEVICE();
+  for (const char *norm : {"rms", "layer"})
+    for (const Element *type : {&f16, &f32}) {
+      GemvCase c;
+      c.tuning = gemvTunings()[GetParam()];
+      c.norm = norm;
+      c.type = type;
+      c.rows = 2;
+      c.m = 3;
+      c.n = 21;
+      c.k = type == &f16 ? 1040 : 333;
+      c.epilogue = type == &f32;
+      EXPECT_EQ(runGemv(c), "") << norm << ' ' << type->name;
+      c.block = 32;
+      c.affine = type == &f16;
+      EXPECT_EQ(runGemv(c), "") << norm << ' ' << type->name << ", codes";
+    }
+}
+
+TEST_P(EveryGemv, PairsOfColumns) {
+  TN_NEED_DEVICE();
+  for (int block : {0, 32})
+    for (const char *norm : {"none", "rms"}) {
+      GemvCase c;
+      c.tuning = gemvTunings()[GetParam()];
+      c.norm = norm;
+      c.pair = true;
+      c.rows = 4;
+      c.m = 3;
+      c.n = 19;
+      c.k = 264;
+      c.block = block;
+      EXPECT_EQ(runGemv(c), "") << block << ' ' << norm;
+      c.m = 1;
+      c.type = &f32;
+      EXPECT_EQ(runGemv(c), "") << block << ' ' << norm << ", one row";
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Gemv, EveryGemv,
                          testing::Range(0, int(gemvTunings().size())),
                          [](const auto &info) {
                            return std::string(gemvTunings()[info.param].name);
                          });
+
+TEST(Rotary, PartsOfAProduct) {
+  TN_NEED_DEVICE();
+  for (bool interleaved : {false, true})
+    for (const Element *to : {&f32, &f16}) {
+      RotaryCase c;
+      c.interleaved = interleaved;
+      c.from = c.to = to;
+      // Elements behind the rotated ones; more work than threads, or less.
+      c.half = interleaved ? 6 : 8;
+      c.blocks = interleaved ? 2 : 9;
+      EXPECT_EQ(runRotary(c), "") << interleaved << ' ' << to->name;
+    }
+}
 
 } // namespace

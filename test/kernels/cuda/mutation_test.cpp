@@ -82,14 +82,28 @@ std::string runCase(const std::string &name, const Headers &headers) {
     s.k = 100;
     return runGemm(s, headers);
   }
-  if (name == "gemv" || name == "int4") {
+  if (name == "gemv" || name == "gemv_rows" || name == "int4" ||
+      name == "normed" || name == "normed_codes" || name == "pair") {
     GemvCase v;
     v.tuning = gemvTuning("narrow");
     v.n = 37;
-    v.k = 1040;
-    v.block = name == "int4" ? 32 : 0;
-    v.zeros = true;
+    v.k = name == "normed" || name == "normed_codes" ? 1037 : 1040;
+    v.block = name == "int4" || name == "normed_codes" ? 32 : 0;
+    v.pair = name == "pair";
+    v.rows = name == "gemv_rows" ? 4 : 1;
+    v.m = name == "gemv_rows" ? 7 : 1;
+    if (name == "normed" || name == "normed_codes") {
+      v.type = &f32;
+      v.norm = "layer";
+      // With gamma what is beyond a row's end would be 0 all the same.
+      v.affine = name == "normed";
+    }
     return runGemv(v, headers);
+  }
+  if (name == "rotary") {
+    RotaryCase r;
+    r.half = 6;
+    return runRotary(r, headers);
   }
   AttentionCase a;
   a.tuning = name == "decode" ? nullptr : &attentionTuning("d128_64x64");
@@ -164,7 +178,8 @@ TEST(Faults, NoneWithoutMutation) {
     GTEST_SKIP() << reason;
   for (const char *name : {"gemm", "nk", "odd", "odd4", "gap", "stream",
                            "turing", "tf32", "tf32x3", "fma", "flash", "masked",
-                           "uniform", "decode", "gemv", "int4", "bulk"})
+                           "uniform", "decode", "gemv", "gemv_rows", "int4",
+                           "normed", "normed_codes", "pair", "rotary", "bulk"})
     EXPECT_EQ(findFault(name, kernelHeaders()), "") << name;
 }
 
