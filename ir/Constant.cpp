@@ -173,7 +173,6 @@ std::shared_ptr<const Constant>
 Constant::concat(ArrayRef<std::shared_ptr<const Constant>> parts,
                  unsigned axis) {
   const Constant &first = *parts.front();
-  assert(bitWidth(first.elementType) >= 8 && "elements of whole bytes");
   SmallVector<int64_t, 4> shape(first.dims);
   shape[axis] = 0;
   std::string label;
@@ -189,12 +188,15 @@ Constant::concat(ArrayRef<std::shared_ptr<const Constant>> parts,
   for (const std::shared_ptr<const Constant> &part : parts)
     constant->runs.push_back(
         *elementCount(ArrayRef(part->dims).drop_front(axis)));
+  assert(llvm::all_of(constant->runs, [&](uint64_t run) {
+    return run * bitWidth(first.elementType) % 8 == 0;
+  }) && "runs of whole bytes");
   return constant;
 }
 
 /// Copies run by run: of each part in turn, the elements that lie together.
 void Constant::readParts(uint64_t first, uint64_t n, uint8_t *out) const {
-  uint64_t size = bitWidth(elementType) / 8, row = 0;
+  uint64_t row = 0;
   for (uint64_t run : runs)
     row += run;
   while (n != 0) {
@@ -206,7 +208,7 @@ void Constant::readParts(uint64_t first, uint64_t n, uint8_t *out) const {
       }
       uint64_t take = std::min(runs[p] - within, n);
       parts[p]->read(outer * runs[p] + within, take, out);
-      out += take * size;
+      out += *byteSize(elementType, take);
       first += take;
       n -= take;
       within = 0;

@@ -11,11 +11,11 @@
 
 namespace tenon::codegen {
 
-/// On GPUs, where a launch costs as much as a small kernel: launches that rotate
-/// or copy parts of one buffer (queries, keys and values of a merged product) to
-/// their places become one launch of kernels/cuda/rotary.cuh, where the last of
-/// them was. Launches between them may neither read what they write nor write
-/// what they touch.
+/// On GPUs, where a launch costs as much as a small kernel: launches that
+/// rotate or copy parts of one buffer (queries, keys and values of a merged
+/// product) to their places become one launch of kernels/cuda/rotary.cuh, where
+/// the last of them was. Launches between them may neither read what they write
+/// nor write what they touch.
 void joinParts(kernel::Program &program);
 
 } // namespace tenon::codegen

@@ -14,12 +14,15 @@
 ///
 /// The input is read once and one kernel does the work of three: query, key and
 /// value projections, gate and up. The merged weight refers to its parts, whose
-/// bytes are copied when the artifact is written. Where some products have a
-/// bias and others don't, zeros stand in. Not matched: weights that are not
-/// constants of rank 2, products that are outputs of the model.
+/// bytes are copied when the artifact is written; of matrices of codes
+/// (CodesWeight.h) codes, scales and zero points are put side by side. Where
+/// some products have a bias and others don't, zeros stand in. Not matched:
+/// weights that are neither constants of rank 2 nor codes, codes that are
+/// decoded in different ways, products that are outputs of the model.
 
 #include "ir/match/Rewriter.h"
 #include "passes/Pass.h"
+#include "passes/fusion/CodesWeight.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace tenon;
@@ -49,7 +52,18 @@ bool isCandidate(const Op &op) {
   if (op.kind() != OpKind::MatMul || op.region() || op.operand(0)->rank() < 2)
     return false;
   Value *weight = op.operand(1);
-  return weight->rank() == 2 && weight->def(OpKind::Const);
+  return weight->rank() == 2 &&
+         (weight->def(OpKind::Const) || passes::codesWeight(weight));
+}
+
+/// The weights of branches that all have codes.
+llvm::SmallVector<passes::CodesWeight, 4>
+codesOf(llvm::ArrayRef<Branch> branches) {
+  llvm::SmallVector<passes::CodesWeight, 4> codes;
+  for (const Branch &branch : branches)
+    if (auto found = passes::codesWeight(branch.product->operand(1)))
+      codes.push_back(std::move(*found));
+  return codes;
 }
 
 Branch branchOf(Op &product) {
@@ -75,7 +89,7 @@ std::optional<std::string> notMergeable(llvm::ArrayRef<Branch> branches) {
       if (use.op->kind() == OpKind::Return)
         return "the product '" + branch.product->loc.name().str() +
                "' is an output of the model";
-  return std::nullopt;
+  return passes::notJoinable(codesOf(branches));
 }
 
 /// [a | b | c], zeros where a branch has no bias.
@@ -84,8 +98,8 @@ ConstantRef mergedBias(llvm::ArrayRef<Branch> branches) {
   for (const Branch &branch : branches)
     parts.push_back(branch.bias
                         ? Branch::constantOf(branch.bias)
-                        : Constant::splat(branch.weight()->element(),
-                                          branch.weight()->shape()[1], 0));
+                        : Constant::splat(branch.product->result()->element(),
+                                          *branch.width().constant(), 0));
   return Constant::concat(parts, 0);
 }
 
@@ -99,21 +113,29 @@ Value *sliceColumns(Value *y, Dim start, Dim width, Builder &builder) {
   return builder.buildSlice({y}, attrs);
 }
 
+/// The columns of all weights.
+Value *weightOf(llvm::ArrayRef<Branch> branches, Builder &builder) {
+  llvm::SmallVector<passes::CodesWeight, 4> codes = codesOf(branches);
+  if (!codes.empty())
+    return passes::joinColumns(codes, builder);
+  llvm::SmallVector<ConstantRef, 4> weights;
+  for (const Branch &branch : branches)
+    weights.push_back(branch.weight());
+  return builder.constant(Constant::concat(weights, 1));
+}
+
 void merge(llvm::ArrayRef<Branch> branches, Rewriter &rewriter) {
   llvm::SmallVector<Op *, 8> merged;
-  llvm::SmallVector<ConstantRef, 4> weights;
   for (const Branch &branch : branches) {
     merged.push_back(branch.product);
     if (branch.biasAdd)
       merged.push_back(branch.biasAdd);
-    weights.push_back(branch.weight());
   }
   Builder builder = rewriter.before(*branches.front().product);
   builder.loc = Rewriter::mergedLocation(merged);
-  Value *y =
-      builder.buildMatMul({branches.front().product->operand(0),
-                           builder.constant(Constant::concat(weights, 1))},
-                          branches.front().product->attrs<MatMulAttrs>());
+  Value *y = builder.buildMatMul(
+      {branches.front().product->operand(0), weightOf(branches, builder)},
+      branches.front().product->attrs<MatMulAttrs>());
   if (llvm::any_of(branches, [](const Branch &b) { return b.bias; }))
     y = builder.buildAdd({y, builder.constant(mergedBias(branches))});
   Dim start = 0;
@@ -131,13 +153,14 @@ void merge(llvm::ArrayRef<Branch> branches, Rewriter &rewriter) {
 struct MergeMatmuls final : passes::FuncPass {
   llvm::Expected<bool> runOnFunc(Module &module, Func &func,
                                  passes::PassContext &context) override {
-    llvm::MapVector<std::tuple<Value *, unsigned, unsigned>,
+    llvm::MapVector<std::tuple<Value *, unsigned, unsigned, unsigned>,
                     llvm::SmallVector<Op *, 4>>
         groups;
     for (Op &op : func.body)
       if (isCandidate(op))
         groups[{op.operand(0), unsigned(op.result()->element()),
-                unsigned(op.attrs<MatMulAttrs>().eightBitRows)}]
+                unsigned(op.attrs<MatMulAttrs>().eightBitRows),
+                unsigned(op.operand(1)->def(OpKind::Const) != nullptr)}]
             .push_back(&op);
     Rewriter rewriter(module, func);
     bool changed = false;
