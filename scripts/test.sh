@@ -4,4 +4,4 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 label=${1:-ci}
 scripts/build.sh release
-ctest --test-dir build -L "$label" --output-on-failure
+ctest --test-dir build -L "$label" --output-on-failure --parallel "$(nproc)"

@@ -17,7 +17,7 @@ pass() {
   cmake --preset "$preset" -DTENON_PYTHON="$python" >/dev/null
   cmake --build --preset "$preset" ${@:+--target "$@"}
   ctest --test-dir "build-$preset" -L ci -R "$tests" $fixtures --output-on-failure \
-    --no-tests=error
+    --no-tests=error --parallel "$(nproc)"
 }
 
 if [[ $label == full ]]; then

@@ -42,6 +42,8 @@ struct GemmTuning {
   unsigned arch;
 
   int64_t warps() const { return bm / wm * (bn / wn); }
+  /// Whether registers are left for sharing k among blocks.
+  bool mayShare() const { return bm * bn <= 128 * 128; }
   /// As GemmShape of kernels/cuda/gemm_shape.cuh counts it.
   int64_t sharedBytes() const {
     int64_t slab = 16 * (wn + 8) * 4;
@@ -118,33 +120,6 @@ int64_t mostShares(const GemmTuning &tuning, const Form &form, Dim k) {
 /// The least number of blocks with which a GPU is busy.
 constexpr int64_t enoughBlocks = 96;
 
-/// The first tuning, the largest, of which enough blocks are there to fill a
-/// GPU and whose rows are not mostly beyond the end; else the last.
-const GemmTuning *chooseGemm(const Lowering &lowering, const Form &form,
-                             const Sizes &sizes) {
-  unsigned lowest = lowering.lowestArch(), generation = 0;
-  const GemmTuning *last = nullptr;
-  for (const GemmTuning &tuning : gemmTunings)
-    if (tuning.math == form.math && tuning.operand == form.operand &&
-        tuning.arch <= lowest)
-      generation = std::max(generation, tuning.arch);
-  for (const GemmTuning &tuning : gemmTunings) {
-    if (tuning.math != form.math || tuning.operand != form.operand ||
-        tuning.arch != generation)
-      continue;
-    last = &tuning;
-    std::optional<int64_t> rows = sizes.m.constant();
-    bool tall = rows && *rows * 2 <= tuning.bm;
-    int64_t blocks = sizes.guess(tuning.bm, tuning.bn) *
-                     mostShares(tuning, form, sizes.k);
-    if (!tall && blocks >= enoughBlocks)
-      return last;
-    if (!tall && !rows && tuning.bm <= 64)
-      return last;
-  }
-  return last;
-}
-
 /// 1 where \p dim is greater than 0, else 0.
 Dim isPositive(Dim dim) { return Dim::min(Dim(1), Dim::max(Dim(0), dim)); }
 
@@ -184,6 +159,36 @@ Share shareOf(const Lowering &lowering, const GemmTuning &tuning,
     sharing = s;
   share.scratchBytes = sharing * Dim(2 * tuning.bm * tuning.bn * 4);
   return share;
+}
+
+/// The first tuning, the largest, of which enough blocks are there to fill a
+/// GPU, without sharing k where its registers do not allow that, and whose rows
+/// are not mostly beyond the end; else the last.
+const GemmTuning *chooseGemm(const Lowering &lowering, const Form &form,
+                             const Sizes &sizes) {
+  unsigned lowest = lowering.lowestArch(), generation = 0;
+  const GemmTuning *last = nullptr;
+  for (const GemmTuning &tuning : gemmTunings)
+    if (tuning.math == form.math && tuning.operand == form.operand &&
+        tuning.arch <= lowest)
+      generation = std::max(generation, tuning.arch);
+  for (const GemmTuning &tuning : gemmTunings) {
+    if (tuning.math != form.math || tuning.operand != form.operand ||
+        tuning.arch != generation)
+      continue;
+    last = &tuning;
+    std::optional<int64_t> rows = sizes.m.constant();
+    bool tall = rows && *rows * 2 <= tuning.bm;
+    if (!tuning.mayShare() && shareOf(lowering, tuning, form, sizes).stream)
+      continue;
+    int64_t blocks =
+        sizes.guess(tuning.bm, tuning.bn) * mostShares(tuning, form, sizes.k);
+    if (!tall && blocks >= enoughBlocks)
+      return last;
+    if (!tall && !rows && tuning.bm <= 64)
+      return last;
+  }
+  return last;
 }
 
 llvm::StringRef mathName(Math math) {
