@@ -21,13 +21,20 @@ double now() {
 }
 
 /// Reads every cache line with wide loads; the sum keeps them from going away.
+/// Lines are fetched a page ahead, as the kernels do: the hardware's own
+/// prefetching ends at each page, and a loop that leaves it at that reads two
+/// thirds as fast.
 uint64_t readAll(Bytes bytes) {
   typedef uint64_t Vector __attribute__((vector_size(32), aligned(1)));
   Vector sums[4] = {};
+  constexpr size_t ahead = 4096;
   size_t at = 0;
-  for (; at + 4 * sizeof(Vector) <= bytes.size(); at += 4 * sizeof(Vector))
+  for (; at + 4 * sizeof(Vector) <= bytes.size(); at += 4 * sizeof(Vector)) {
+    __builtin_prefetch(bytes.data() + at + ahead, 0, 2);
+    __builtin_prefetch(bytes.data() + at + ahead + 64, 0, 2);
     for (int i = 0; i < 4; ++i)
       sums[i] += reinterpret_cast<const Vector *>(bytes.data() + at)[i];
+  }
   Vector sum = sums[0] + sums[1] + sums[2] + sums[3];
   return sum[0] + sum[1] + sum[2] + sum[3];
 }

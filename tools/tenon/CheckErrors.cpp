@@ -184,7 +184,7 @@ Expected<Run> compileAndRun(const ErrorCheck &check,
   Run run;
   run.weightBytes = program->weightBytes();
   if (Error error = execute(*program, **loaded, *inputs, run))
-    return std::move(error);
+    return error;
   return run;
 }
 
