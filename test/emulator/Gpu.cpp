@@ -61,6 +61,8 @@ std::string compile(const std::string &source, const std::string &arch) {
       symbol(library, "nvrtcGetPTXSize"));
   auto text = reinterpret_cast<int (*)(Program, char *)>(
       symbol(library, "nvrtcGetPTX"));
+  auto destroy = reinterpret_cast<int (*)(Program *)>(
+      symbol(library, "nvrtcDestroyProgram"));
   // Its own headers lie beside it: in the toolkit's or the packages' folder.
   Dl_info where = {};
   dladdr(reinterpret_cast<void *>(create), &where);
@@ -81,6 +83,7 @@ std::string compile(const std::string &source, const std::string &arch) {
   bytes(program, &size);
   std::string ptx(size, 0);
   text(program, ptx.data());
+  destroy(&program);
   ptx.resize(std::strlen(ptx.c_str()));
   return ptx;
 }
