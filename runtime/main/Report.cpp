@@ -169,7 +169,8 @@ std::string benchJson(BenchResult result) {
     sum += time;
   return format("{\"median_ms\": %.6f, \"min_ms\": %.6f, \"mean_ms\": %.6f, "
                 "\"p90_ms\": %.6f, \"p99_ms\": %.6f, \"max_ms\": %.6f, "
-                "\"runs\": %zu, \"threads\": %u, \"cpu\": %s, \"gflops\": "
+                "\"runs\": %zu, \"threads\": %u, \"cpu\": %s, \"device\": %s, "
+                "\"gflops\": "
                 "%.3f, \"gbps\": %.3f, \"flops\": %lld, \"bytes\": %lld, "
                 "\"peak_bytes\": %lld}\n",
                 mid, percentile(result.times, 0),
@@ -177,8 +178,8 @@ std::string benchJson(BenchResult result) {
                 percentile(result.times, 0.9), percentile(result.times, 0.99),
                 percentile(result.times, 1), result.times.size(),
                 result.threads, jsonString(result.form).c_str(),
-                giga(result.flops, mid), giga(result.bytes, mid),
-                static_cast<long long>(result.flops),
+                jsonString(result.device).c_str(), giga(result.flops, mid),
+                giga(result.bytes, mid), static_cast<long long>(result.flops),
                 static_cast<long long>(result.bytes),
                 static_cast<long long>(result.peakBytes));
 }

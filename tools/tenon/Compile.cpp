@@ -344,6 +344,10 @@ Error CompileCommand::fillManifest(json::Object &manifest) {
     manifest["cpu"] = cpu;
   else
     manifest["arch"] = arch;
+  Expected<passes::PassOptions> flags = passFlags.options();
+  if (!flags)
+    return flags.takeError();
+  manifest["precision"] = passes::precisionName(flags->precision);
   json::Array given;
   for (const std::string &dim : dims)
     given.push_back(dim);

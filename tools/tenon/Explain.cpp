@@ -13,10 +13,9 @@
 #include "tools/common/PassFlags.h"
 #include "tools/common/Precision.h"
 #include "tools/tenon/Commands.h"
-#include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "tools/tenon/ExplainArtifact.h"
+#include "tools/tenon/ExplainTable.h"
+#include "llvm/BinaryFormat/Magic.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -25,80 +24,27 @@ using namespace tenon::tools;
 
 namespace {
 
-/// A GPU's published peaks: 10^12 operations, 10^9 bytes a second.
-struct GpuPeaks {
-  StringLiteral name, text;
-  double f32, tf32, half, bandwidth, memory;
-};
-
-constexpr GpuPeaks gpus[] = {
-#define TN_DEVICE(name, text, f32, tf32, half, bandwidth, memory)              \
-  {#name, text, f32, tf32, half, bandwidth, memory},
-#include "codegen/target/Devices.def"
-};
-
-Expected<std::vector<const GpuPeaks *>> parseGpus(StringRef list) {
-  SmallVector<StringRef> names;
-  list.split(names, ',');
-  std::vector<const GpuPeaks *> chosen;
-  for (StringRef name : names) {
-    const GpuPeaks *found = find_if(
-        gpus, [&](const GpuPeaks &gpu) { return gpu.name == name.trim(); });
-    if (found == std::end(gpus)) {
-      std::string known;
-      for (const GpuPeaks &gpu : gpus)
-        known += (known.empty() ? "" : ", ") + gpu.name.str();
-      return userError("--device: no device '{0}'; there are {1}", name.trim(),
-                       known);
-    }
-    chosen.push_back(found);
-  }
-  return chosen;
-}
-
-/// What a launch multiplies with.
-enum class Units { F32, Tf32, Half };
-
-/// One launch with its sizes filled in.
-struct Work {
-  const kernel::Launch *launch;
-  StringRef kernel;
-  double flops, bytes;
-  Units units;
-
-  double peak(const GpuPeaks &gpu) const {
-    double rate = units == Units::Half   ? gpu.half
-                  : units == Units::Tf32 ? gpu.tf32
-                                         : gpu.f32;
-    return rate * 1e12;
-  }
-  double computeSeconds(const GpuPeaks &gpu) const { return flops / peak(gpu); }
-  double memorySeconds(const GpuPeaks &gpu) const {
-    return bytes / (gpu.bandwidth * 1e9);
-  }
-  double seconds(const GpuPeaks &gpu) const {
-    return std::max(computeSeconds(gpu), memorySeconds(gpu));
-  }
-};
-
 /// Tensor cores serve what names a tensor-core form; the rest is ordinary f32.
 Units unitsOf(const kernel::Unit &unit) {
-  if (unit.kernel == "attention_mma")
-    return Units::Half;
+  Units units = unit.kernel == "attention_mma" || unit.kernel == "gemm_sm90"
+                    ? Units::Half
+                    : Units::F32;
   for (const kernel::ConfigMember &member : unit.config) {
+    if (member.value == "int8_t" || member.value == "tn::e4m3")
+      return Units::Byte;
     if (member.value == "tn::Math::tensor")
-      return Units::Half;
+      units = Units::Half;
     if (member.value == "tn::Math::tf32")
-      return Units::Tf32;
+      units = Units::Tf32;
   }
-  return Units::F32;
+  return units;
 }
 
 class ExplainCommand final : public Command {
 public:
   ExplainCommand()
-      : Command("explain",
-                "say what each kernel of a model costs at least on a GPU"),
+      : Command("explain", "say what each kernel of a model or artifact costs "
+                           "at least on a GPU"),
         passFlags(sub) {}
 
   int run() override {
@@ -108,7 +54,7 @@ public:
   }
 
 private:
-  cl::opt<std::string> model{cl::Positional, cl::desc("MODEL.onnx"),
+  cl::opt<std::string> model{cl::Positional, cl::desc("MODEL.onnx|OUT"),
                              cl::sub(sub)};
   cl::opt<std::string> device{
       "device", cl::init("h200"), cl::value_desc("LIST"),
@@ -116,18 +62,25 @@ private:
   cl::list<std::string> dims{"dim", cl::value_desc("name=N"),
                              cl::desc("the size of a symbolic dimension"),
                              cl::sub(sub)};
+  cl::opt<std::string> inputs{
+      "inputs", cl::value_desc("F.npz"),
+      cl::desc("an artifact's inputs: the emulator runs it and counts"),
+      cl::sub(sub)};
+  cl::opt<std::string> report{
+      "emulator-report", cl::value_desc("FILE"),
+      cl::desc("take the counts from what such a run has written"),
+      cl::sub(sub)};
+  cl::opt<bool> eachLaunch{
+      "launches", cl::desc("list each launch with its node"), cl::sub(sub)};
   PassFlags passFlags;
 
   Error explain();
+  Error explainModel(ArrayRef<const GpuPeaks *> gpus);
   Expected<std::unique_ptr<ir::Module>> fusedModule();
   Expected<std::vector<Work>> workOf(const kernel::Program &program);
-  void print(ArrayRef<Work> work, const kernel::Program &program,
-             ArrayRef<const GpuPeaks *> gpus);
 };
 
 Expected<std::unique_ptr<ir::Module>> ExplainCommand::fusedModule() {
-  if (model.empty())
-    return userError("no model given: tenon explain MODEL.onnx --device=h200");
   frontend::ImportOptions import;
   for (const std::string &dim : dims)
     if (Error error = frontend::parseDimOption(dim, import))
@@ -162,74 +115,14 @@ ExplainCommand::workOf(const kernel::Program &program) {
                        model, open);
     }
     const kernel::Unit &unit = program.units[launch.unit];
-    all.push_back(
-        {&launch, unit.kernel, double(*flops), double(*bytes), unitsOf(unit)});
+    all.push_back({launch.unit, std::string(unit.kernel),
+                   launch.loc.name().str(), double(*flops), double(*bytes),
+                   unitsOf(unit)});
   }
   return all;
 }
 
-/// "12.3 M".
-std::string scaled(double value) {
-  static constexpr const char *units[] = {"", " k", " M", " G", " T"};
-  unsigned unit = 0;
-  for (; value >= 9999.5 && unit + 1 < std::size(units); ++unit)
-    value /= 1000;
-  return formatv("{0:F1}{1}", value, units[unit]);
-}
-
-void ExplainCommand::print(ArrayRef<Work> work, const kernel::Program &program,
-                           ArrayRef<const GpuPeaks *> gpus) {
-  auto row = [&](StringRef kernel, double flops, double bytes,
-                 ArrayRef<std::string> times, StringRef node) {
-    outs() << format("%-16s %10s %10s %8.2f", kernel.str().c_str(),
-                     scaled(flops).c_str(), scaled(bytes).c_str(),
-                     bytes > 0 ? flops / bytes : 0.0);
-    for (const std::string &time : times)
-      outs() << format(" %18s", time.c_str());
-    outs() << "  " << node << '\n';
-  };
-  outs() << left_justify("kernel", 16) << right_justify("FLOP", 11)
-         << right_justify("bytes", 11) << right_justify("FLOP/B", 9);
-  for (const GpuPeaks *gpu : gpus)
-    outs() << format(" %18s", (gpu->name + " at least").str().c_str());
-  outs() << "  node\n";
-  double flops = 0, bytes = 0;
-  std::vector<double> total(gpus.size(), 0);
-  for (const Work &item : work) {
-    std::vector<std::string> times;
-    for (auto [i, gpu] : enumerate(gpus)) {
-      bool compute = item.computeSeconds(*gpu) > item.memorySeconds(*gpu);
-      times.push_back(formatv("{0:F3} us {1}", item.seconds(*gpu) * 1e6,
-                              compute ? "compute" : "memory "));
-      total[i] += item.seconds(*gpu);
-    }
-    flops += item.flops;
-    bytes += item.bytes;
-    row(item.kernel, item.flops, item.bytes, times, item.launch->loc.name());
-  }
-  std::vector<std::string> times;
-  for (double seconds : total)
-    times.push_back(formatv("{0:F3} us        ", seconds * 1e6));
-  row("all", flops, bytes, times, (Twine(work.size()) + " launches").str());
-  outs() << '\n';
-  for (const GpuPeaks *gpu : gpus) {
-    auto peak = program.peakBytes.constant();
-    bool fits = peak && double(*peak) <= gpu->memory * 1e9;
-    outs() << format("%-10s %s: %.1f TFLOP/s f32, %.1f tf32, %.1f half, "
-                     "%.0f GB/s; needs %s of %.0f GB%s\n",
-                     gpu->name.data(), gpu->text.data(), gpu->f32, gpu->tf32,
-                     gpu->half, gpu->bandwidth, program.peakFormula.c_str(),
-                     gpu->memory, fits ? "" : ": does not fit");
-  }
-  outs() << "at least: the greater of FLOP at the device's published peak and "
-            "bytes at its\nbandwidth, each operand read and each result "
-            "written once\n";
-}
-
-Error ExplainCommand::explain() {
-  Expected<std::vector<const GpuPeaks *>> chosen = parseGpus(device);
-  if (!chosen)
-    return chosen.takeError();
+Error ExplainCommand::explainModel(ArrayRef<const GpuPeaks *> gpus) {
   Expected<std::unique_ptr<ir::Module>> module = fusedModule();
   if (!module)
     return module.takeError();
@@ -247,8 +140,38 @@ Error ExplainCommand::explain() {
   Expected<std::vector<Work>> work = workOf(*program);
   if (!work)
     return work.takeError();
-  print(*work, *program, *chosen);
+  std::optional<double> peak;
+  if (auto bytes = program->peakBytes.constant())
+    peak = double(*bytes);
+  for (const GpuPeaks *gpu : gpus)
+    printGpu(*gpu, peak, outs());
+  outs() << '\n';
+  printLeastCosts(*work, gpus, eachLaunch, outs());
+  printLegend(/*counts=*/false, outs());
   return Error::success();
+}
+
+Error ExplainCommand::explain() {
+  if (model.empty())
+    return userError("nothing given to explain: tenon explain MODEL.onnx|OUT "
+                     "--device=h200");
+  Expected<std::vector<const GpuPeaks *>> chosen = parseGpus(device);
+  if (!chosen)
+    return chosen.takeError();
+  file_magic kind;
+  if (std::error_code failed = identify_magic(model.getValue(), kind))
+    return userError("{0}: error: cannot be read: {1}", model,
+                     failed.message());
+  bool elf = kind == file_magic::elf_executable ||
+             kind == file_magic::elf_shared_object || kind == file_magic::elf;
+  if (elf)
+    return explainArtifact({model, *chosen, inputs, dims, report, eachLaunch},
+                           outs());
+  if (!inputs.empty() || !report.empty())
+    return userError("--{0} is for artifacts: compile the model with "
+                     "--target=cuda",
+                     inputs.empty() ? "emulator-report" : "inputs");
+  return explainModel(*chosen);
 }
 
 } // namespace
