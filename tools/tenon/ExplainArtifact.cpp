@@ -113,7 +113,8 @@ Error ArtifactExplainer::bindInputs() {
     for (const rt::NpyArray &array : *arrays)
       if (array.name == plan->string(plan->inputs()[i].name))
         inputs[i] = {true, array.shape, array.data.get()};
-  rt::Status status = rt::bindSymbols(*plan, inputs, 0, symbols);
+  rt::Status status = rt::bindSymbols(*plan, inputs, /*length=*/0,
+                                      /*chosen=*/INT64_MAX, symbols);
   return status.ok() ? Error::success() : asError(status, request.inputs);
 }
 
@@ -225,6 +226,14 @@ const rt::Variant *ArtifactExplainer::variantOf(const rt::Launch &launch,
       return &variant;
   }
   return nullptr;
+}
+
+/// What the tensor cores multiply in a kernel that uses them.
+Units ArtifactExplainer::unitsOf(StringRef kernel) const {
+  if (precision == "tf32")
+    return Units::Tf32;
+  bool bytes = precision == "int8" || precision == "fp8";
+  return bytes && kernel.starts_with("gemm") ? Units::Byte : Units::Half;
 }
 
 std::vector<Work>
