@@ -86,10 +86,10 @@ std::pair<ir::ConstantRef, ir::ConstantRef> encode(const Window &w,
   }
   llvm::ArrayRef<uint8_t> bytes(reinterpret_cast<uint8_t *>(scales.data()),
                                 scales.size() * sizeof(float));
-  return {ir::Constant::copy(ElementType::I8, {w.n, pitch}, codes,
-                             w.constant->name()),
-          ir::Constant::copy(ElementType::F32, {w.n}, bytes,
-                             w.constant->name())};
+  return {
+      ir::Constant::copy(ElementType::I8, {w.n, pitch}, codes,
+                         w.constant->name()),
+      ir::Constant::copy(ElementType::F32, {w.n}, bytes, w.constant->name())};
 }
 
 /// Launches quantise_rows on the rows of \p a, which is \p value's; once for
@@ -134,14 +134,13 @@ kernel::Functor scaling(ElementType sums) {
     std::unique_ptr<ir::Attrs> attrs = ir::opDef(kind).makeAttrs();
     if (kind == ir::OpKind::Cast)
       static_cast<ir::CastAttrs &>(*attrs).to = ElementType::F32;
-    functor.nodes.push_back({kind, ElementType::F32, operands,
-                             std::shared_ptr<const ir::Attrs>(
-                                 std::move(attrs))});
+    functor.nodes.push_back(
+        {kind, ElementType::F32, operands,
+         std::shared_ptr<const ir::Attrs>(std::move(attrs))});
     return unsigned(functor.arguments.size() + functor.nodes.size() - 1);
   };
   unsigned sum = sums == ElementType::F32 ? 0 : add(ir::OpKind::Cast, {0});
-  functor.results = {
-      add(ir::OpKind::Mul, {add(ir::OpKind::Mul, {sum, 1}), 2})};
+  functor.results = {add(ir::OpKind::Mul, {add(ir::OpKind::Mul, {sum, 1}), 2})};
   return functor;
 }
 
@@ -184,8 +183,8 @@ bool launchInBytes(Lowering &lowering, const ir::Op &op, const View &a,
   View columns = lowering.broadcast(lowering.weight(scales), c.shape);
   ElementType sums = lowering.products() == Products::Fp8 ? ElementType::F32
                                                           : ElementType::I32;
-  Epilogue whole = scaled(epilogue, sums,
-                          lowering.broadcast(rows.scales, c.shape), columns);
+  Epilogue whole =
+      scaled(epilogue, sums, lowering.broadcast(rows.scales, c.shape), columns);
   std::optional<LaunchSpec> spec = byteProduct(lowering, x, w, c, whole);
   if (!spec)
     return false;

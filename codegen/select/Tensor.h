@@ -27,6 +27,13 @@ std::optional<LaunchSpec> byteProduct(const Lowering &lowering, const View &a,
                                       const View &b, const View &c,
                                       const Epilogue &epilogue);
 
+/// The same tiles for a convolution of one group (kernels/cuda/conv_gemm.cuh):
+/// its spec without what the kernel wants to know of the window.
+std::optional<LaunchSpec> tensorConv(const Lowering &lowering, const View &x,
+                                     const View &w, const View &y,
+                                     const ir::ConvAttrs &attrs,
+                                     const Epilogue &epilogue);
+
 /// With --precision=int8 or fp8: launches a[..., M, K] b[K, N] in 8 bits, if b
 /// is a constant matrix: the rows of a become codes when running, the columns
 /// of b now, and the scales of both go into the epilogue. False if it is not

@@ -273,12 +273,10 @@ int64_t alignmentOf(const View &view, unsigned inner) {
 
 namespace {
 
-/// The launch of gemm.cuh in a form that a, b and c have.
+/// The launch of gemm.cuh, or of what shares its tiles, without operands.
 std::optional<LaunchSpec> tiledGemm(const Lowering &lowering, const Form &form,
-                                    const View &a, const View &b, const View &c,
-                                    bool kn, const Sizes &sizes,
-                                    const Epilogue &epilogue) {
-  unsigned rank = c.rank(), column = rank - 1, row = rank - 2;
+                                    const Sizes &sizes, bool kn, int64_t alignA,
+                                    ElementType out, const Epilogue &epilogue) {
   const GemmTuning *tuning = chooseGemm(lowering, form, sizes);
   if (!tuning)
     return std::nullopt;
@@ -286,7 +284,7 @@ std::optional<LaunchSpec> tiledGemm(const Lowering &lowering, const Form &form,
   LaunchSpec spec;
   spec.kernel = "gemm";
   spec.config.raw("using", "In", form.in)
-      .type("Out", c.element)
+      .type("Out", out)
       .types("Operands", epilogue.elements)
       .raw("using", "Tiling",
            llvm::formatv("tn::GemmTiling<{0}, {1}, {2}, {3}, {4}, {5}>",
@@ -295,11 +293,8 @@ std::optional<LaunchSpec> tiledGemm(const Lowering &lowering, const Form &form,
                .str())
       .raw("tn::Math", "math", mathName(tuning->math))
       .raw("tn::Layout", "b", kn ? "tn::Layout::kn" : "tn::Layout::nk")
-      .rank("align_a", alignmentOf(a, column))
-      .rank("align_b", alignmentOf(b, kn ? column : row))
-      .flag("stream", share.stream)
-      .rank("rank", rank);
-  spec.operands = {a, b};
+      .rank("align_a", alignA)
+      .flag("stream", share.stream);
   if (share.stream)
     spec.scratchBytes = share.scratchBytes;
   kernel::Geometry &geometry = spec.geometry.emplace();
@@ -308,6 +303,32 @@ std::optional<LaunchSpec> tiledGemm(const Lowering &lowering, const Form &form,
   geometry.grid[0] = share.blocks;
   geometry.grid[2] = Dim::min(sizes.batches, Dim(65535));
   return spec;
+}
+
+/// Its operands, the matrices a and b.
+void addMatrices(LaunchSpec &spec, const View &a, const View &b, bool kn) {
+  unsigned rank = b.rank();
+  spec.config.rank("align_b", alignmentOf(b, kn ? rank - 1 : rank - 2))
+      .rank("rank", rank);
+  spec.operands = {a, b};
+}
+
+/// How floating-point elements are multiplied.
+Form formOf(const Lowering &lowering, ElementType element) {
+  bool half = isHalf(element);
+  return {half ? Operand::half : Operand::single,
+          half                  ? Math::tensor
+          : lowering.usesTf32() ? Math::tf32
+                                : Math::fma,
+          storageType(element).str(), ir::bitWidth(element) / 8};
+}
+
+/// Whether tensor cores, or the tiles of f32, know operands and results.
+bool hasForm(const Lowering &lowering, ElementType in, ElementType out) {
+  // Tensor cores know bf16 from sm_80 on.
+  return (isHalf(in) || in == ElementType::F32) &&
+         (isHalf(out) || out == ElementType::F32) &&
+         (in != ElementType::BF16 || lowering.lowestArch() >= 80);
 }
 
 Sizes sizesOf(const View &a, const View &c) {
@@ -322,28 +343,20 @@ std::optional<LaunchSpec> tensorProduct(const Lowering &lowering, const View &a,
                                         const View &b, const View &c,
                                         const Epilogue &epilogue) {
   unsigned rank = c.rank(), column = rank - 1, row = rank - 2;
-  bool types = a.element == b.element &&
-               (isHalf(a.element) || a.element == ElementType::F32) &&
-               (isHalf(c.element) || c.element == ElementType::F32);
   bool kn = b.strides[column].isConstant(1), nk = b.strides[row].isConstant(1);
-  // Tensor cores know bf16 from sm_80 on.
-  if (a.element == ElementType::BF16 && lowering.lowestArch() < 80)
+  if (a.element != b.element || !hasForm(lowering, a.element, c.element) ||
+      !a.strides[column].isConstant(1) || !c.strides[column].isConstant(1) ||
+      (!kn && !nk))
     return std::nullopt;
-  if (!types || !a.strides[column].isConstant(1) ||
-      !c.strides[column].isConstant(1) || (!kn && !nk))
-    return std::nullopt;
-  bool half = isHalf(a.element);
-  Form form{half ? Operand::half : Operand::single,
-            half                  ? Math::tensor
-            : lowering.usesTf32() ? Math::tf32
-                                  : Math::fma,
-            storageType(a.element).str(), ir::bitWidth(a.element) / 8};
   Sizes sizes = sizesOf(a, c);
   std::optional<LaunchSpec> spec =
-      tiledGemm(lowering, form, a, b, c, kn, sizes, epilogue);
-  if (spec)
-    if (auto hopper = hopperForm(lowering, a, b, c, kn, sizes, epilogue))
-      spec->variants.push_back(std::move(*hopper));
+      tiledGemm(lowering, formOf(lowering, a.element), sizes, kn,
+                alignmentOf(a, column), c.element, epilogue);
+  if (!spec)
+    return std::nullopt;
+  addMatrices(*spec, a, b, kn);
+  if (auto hopper = hopperForm(lowering, a, b, c, kn, sizes, epilogue))
+    spec->variants.push_back(std::move(*hopper));
   return spec;
 }
 
@@ -352,8 +365,39 @@ std::optional<LaunchSpec> byteProduct(const Lowering &lowering, const View &a,
                                       const Epilogue &epilogue) {
   bool isFp8 = lowering.products() == Products::Fp8;
   Form form{Operand::byte, Math::tensor, isFp8 ? "tn::e4m3" : "int8_t", 1};
-  return tiledGemm(lowering, form, a, b, c, /*kn=*/false, sizesOf(a, c),
-                   epilogue);
+  std::optional<LaunchSpec> spec =
+      tiledGemm(lowering, form, sizesOf(a, c), /*kn=*/false,
+                alignmentOf(a, a.rank() - 1), c.element, epilogue);
+  if (spec)
+    addMatrices(*spec, a, b, /*kn=*/false);
+  return spec;
+}
+
+std::optional<LaunchSpec> tensorConv(const Lowering &lowering, const View &x,
+                                     const View &w, const View &y,
+                                     const ir::ConvAttrs &attrs,
+                                     const Epilogue &epilogue) {
+  auto filters = ir::constantShape(w.shape);
+  if (attrs.groups != 1 || x.element != w.element || !filters ||
+      !hasForm(lowering, x.element, y.element))
+    return std::nullopt;
+  int64_t depth = 1, width = 16 / (ir::bitWidth(x.element) / 8);
+  for (int64_t size : llvm::ArrayRef(*filters).drop_front())
+    depth *= size;
+  if (depth == 0 || depth > INT32_MAX / 4)
+    return std::nullopt;
+  bool chunks = filters->back() % width == 0 && attrs.dilations.back() == 1;
+  Sizes sizes{w.shape[0], ir::numElements(ir::ShapeRef(y.shape).drop_front(2)),
+              Dim(depth), y.shape[0]};
+  View rows = *mergeDims(w, 1, w.rank());
+  std::optional<LaunchSpec> spec =
+      tiledGemm(lowering, formOf(lowering, x.element), sizes, !chunks,
+                alignmentOf(rows, 1), y.element, epilogue);
+  if (!spec)
+    return std::nullopt;
+  spec->kernel = "conv_gemm";
+  spec->operands = {x, w};
+  return spec;
 }
 
 } // namespace tenon::codegen

@@ -7,6 +7,7 @@
 #include "codegen/emit/CppText.h"
 #include "codegen/select/Epilogue.h"
 #include "codegen/select/Loop.h"
+#include "codegen/select/Tensor.h"
 #include "ir/support/Diag.h"
 
 namespace tenon::codegen {
@@ -70,10 +71,28 @@ void launchConv(Lowering &lowering, const ir::Op &op, const ConvSizes &sizes,
   bool depthwise =
       attrs.groups == sizes.channels && attrs.groups == sizes.filters;
   bool direct = element != ElementType::F32 || depthwise;
+  View x = lowering.view(op.operand(0)),
+       w = lowering.operand(op, op.operand(1), Strides::Contiguous);
+  std::optional<LaunchSpec> tiled;
+  if (lowering.isCuda())
+    tiled = tensorConv(lowering, x, w, y, attrs, epilogue);
   LaunchSpec spec;
-  spec.kernel = lowering.isCuda() ? "conv"
-                : direct          ? "conv_direct"
-                                  : "conv_f32";
+  if (tiled) {
+    spec = std::move(*tiled);
+  } else {
+    spec.kernel = lowering.isCuda() ? "conv"
+                  : direct          ? "conv_direct"
+                                    : "conv_f32";
+    spec.config.types("Operands", epilogue.elements);
+    if (lowering.isCuda())
+      spec.config.type("A", x.element)
+          .type("B", w.element)
+          .type("C", y.element)
+          .type("Sum", epilogue.functor.arguments[0].element);
+    else if (direct)
+      spec.config.type("T", element);
+    spec.operands = {x, w};
+  }
   spec.config.rank("spatial", sizes.kernel.size())
       .integer("groups", attrs.groups)
       .integer("channels", sizes.channels)
@@ -81,17 +100,7 @@ void launchConv(Lowering &lowering, const ir::Op &op, const ConvSizes &sizes,
       .array("kernel", sizes.kernel)
       .array("strides", attrs.strides)
       .array("dilations", attrs.dilations)
-      .array("pad_low", attrs.padLow)
-      .types("Operands", epilogue.elements);
-  if (direct && !lowering.isCuda())
-    spec.config.type("T", element);
-  spec.operands = {lowering.view(op.operand(0)),
-                   lowering.operand(op, op.operand(1), Strides::Contiguous)};
-  if (lowering.isCuda())
-    spec.config.type("A", spec.operands[0].element)
-        .type("B", spec.operands[1].element)
-        .type("C", y.element)
-        .type("Sum", epilogue.functor.arguments[0].element);
+      .array("pad_low", attrs.padLow);
   llvm::append_range(spec.operands, epilogue.operands);
   spec.functors.push_back(epilogue.functor);
   spec.results = {y};

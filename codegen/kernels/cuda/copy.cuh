@@ -70,8 +70,18 @@ TN_FN void store_shared8(uint32_t to, uint32_t a, uint32_t b) {
   asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(to), "r"(a), "r"(b)
                : "memory");
 }
+TN_FN void store_shared2(uint32_t to, uint16_t a) {
+  asm volatile("st.shared.u16 [%0], %1;" ::"r"(to), "h"(a) : "memory");
+}
 TN_FN void store_shared4(uint32_t to, uint32_t a) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(a) : "memory");
+}
+/// One element of 2 or 4 bytes.
+template <class T> TN_FN void store_shared(uint32_t to, T x) {
+  if constexpr (sizeof(T) == 2)
+    store_shared2(to, __builtin_bit_cast(uint16_t, x));
+  else
+    store_shared4(to, __builtin_bit_cast(uint32_t, x));
 }
 
 //===----------------------------------------------------------------------===//

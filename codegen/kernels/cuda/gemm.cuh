@@ -209,17 +209,19 @@ TN_FN bool join_tile(const StreamShare &share, int64_t tile, char *partials,
   return true;
 }
 
-/// This block's part of one product. `scratch` is that of the product's batch.
-template <class Cfg, class Epilogue>
-TN_FN void gemm_block(const GemmArgs &g, EpilogueArgs &e, char *partials,
-                      uint32_t *counters) {
+/// This block's part of one product, of tiles that `source` has. `partials` and
+/// `counters` are those of the product's batch.
+template <class Cfg, class Epilogue, class From>
+TN_FN void gemm_block(const GemmArgs &g, EpilogueArgs &e, From &source,
+                      char *partials, uint32_t *counters) {
   using S = GemmShape<Cfg>;
   int down = (g.m + S::BM - 1) / S::BM, across = (g.n + S::BN - 1) / S::BN;
   int depth = (g.k + S::BK - 1) / S::BK;
   sums_of<Cfg> sums;
   if constexpr (!Cfg::stream) {
     Place tile = tile_place(blockIdx.x, down, across);
-    sum_tile<Cfg>(g, tile.row * S::BM, tile.chunk * S::BN, 0, depth, sums);
+    sum_tile<Cfg>(g, source, tile.row * S::BM, tile.chunk * S::BN, 0, depth,
+                  sums);
     finish_tile<Cfg, Epilogue>(g, e, tile.row * S::BM, tile.chunk * S::BN,
                                sums);
   } else {
@@ -237,7 +239,7 @@ TN_FN void gemm_block(const GemmArgs &g, EpilogueArgs &e, char *partials,
       int stop = int(end - unit < depth - begin ? begin + (end - unit) : depth);
       Place tile = tile_place(int(index), down, across);
       int row = tile.row * S::BM, column = tile.chunk * S::BN;
-      sum_tile<Cfg>(g, row, column, begin, stop, sums);
+      sum_tile<Cfg>(g, source, row, column, begin, stop, sums);
       bool whole = begin == 0 && stop == depth;
       if (whole ||
           join_tile<Cfg>(share, index, partials, counters + index, sums))
@@ -247,6 +249,19 @@ TN_FN void gemm_block(const GemmArgs &g, EpilogueArgs &e, char *partials,
       unit += stop - begin;
     }
   }
+}
+
+/// The same of batch number `batch` of a launch.
+template <class Cfg, class Epilogue, class From>
+TN_FN void gemm_batch(const GemmArgs &g, EpilogueArgs &e, From &source,
+                      const tn_args *args, int64_t batch) {
+  using S = GemmShape<Cfg>;
+  int64_t tiles = ceil_div(g.m, S::BM) * ceil_div(g.n, S::BN);
+  int64_t partial_bytes = int64_t(gridDim.x) * 2 * S::BM * S::BN * 4;
+  gemm_block<Cfg, Epilogue>(g, e, source, args->scratch + batch * partial_bytes,
+                            launch_counters(args) + batch * tiles);
+  // The next batch's copies overwrite the slabs.
+  __syncthreads();
 }
 
 template <class Cfg, class Epilogue = Identity>
@@ -264,8 +279,6 @@ TN_FN void gemm_mma(const tn_args *args) {
   g.ldb = b.stride[Cfg::b == Layout::kn ? rank - 2 : rank - 1];
   g.ldc = c.stride[rank - 2];
   int64_t batches = extent(c, 0, rank - 2);
-  int64_t tiles = ceil_div(g.m, S::BM) * ceil_div(g.n, S::BN);
-  int64_t partial_bytes = int64_t(gridDim.x) * 2 * S::BM * S::BN * 4;
   for (int64_t batch = blockIdx.z; batch < batches; batch += gridDim.z) {
     tn_view of_a = {nullptr, c.shape, a.stride},
             of_b = {nullptr, c.shape, b.stride};
@@ -275,9 +288,8 @@ TN_FN void gemm_mma(const tn_args *args) {
           row_offset(c, rank - 2, batch) * int64_t(sizeof(typename Cfg::Out));
     EpilogueArgs e;
     set_operands<typename Cfg::Operands>(e, args, 2, c.shape, rank, batch);
-    gemm_block<Cfg, Epilogue>(g, e, args->scratch + batch * partial_bytes,
-                              launch_counters(args) + batch * tiles);
-    __syncthreads();
+    MatrixSource<Cfg> source;
+    gemm_batch<Cfg, Epilogue>(g, e, source, args, batch);
   }
 }
 

@@ -258,19 +258,36 @@ TN_FN void fetch_stage(const GemmArgs &g, int row, int column, int block,
                                                          b, threadIdx.x);
 }
 
+/// Fills stages with tiles of two matrices. Other sources have the same two
+/// functions.
+template <class Cfg> struct MatrixSource {
+  int row, column;
+
+  /// What follows is about the tile at (row, column).
+  TN_FN void place(const GemmArgs &, int tile_row, int tile_column) {
+    row = tile_row;
+    column = tile_column;
+  }
+  TN_FN void fetch(const GemmArgs &g, int block, uint32_t shared,
+                   int slot) const {
+    fetch_stage<Cfg>(g, row, column, block, shared, slot);
+  }
+};
+
 /// Sums of the tile at (row, column) over k blocks [begin, end). All threads of
 /// the block call it; shared memory is free again when it returns.
-template <class Cfg>
-TN_FN void sum_tile(const GemmArgs &g, int row, int column, int begin, int end,
-                    sums_of<Cfg> &sums) {
+template <class Cfg, class From>
+TN_FN void sum_tile(const GemmArgs &g, From &source, int row, int column,
+                    int begin, int end, sums_of<Cfg> &sums) {
   using S = GemmShape<Cfg>;
   constexpr int stages = S::stages;
   uint32_t shared = shared_address(shared_memory());
   sums.clear();
+  source.place(g, row, column);
   TN_UNROLL
   for (int s = 0; s < stages - 1; ++s) {
     if (begin + s < end)
-      fetch_stage<Cfg>(g, row, column, begin + s, shared, s);
+      source.fetch(g, begin + s, shared, s);
     commit_copies();
   }
   int slot = 0, next = stages - 1;
@@ -279,7 +296,7 @@ TN_FN void sum_tile(const GemmArgs &g, int row, int column, int begin, int end,
     // Also: everybody has read the slot that is filled next.
     __syncthreads();
     if (block + stages - 1 < end)
-      fetch_stage<Cfg>(g, row, column, block + stages - 1, shared, next);
+      source.fetch(g, block + stages - 1, shared, next);
     commit_copies();
     uint32_t at = shared + slot * S::stage_bytes;
     sums.multiply(at, at + S::ATile::bytes);

@@ -12,17 +12,18 @@
 ///   entry   tn::quantise_rows<Cfg>(args)
 ///
 ///   Cfg     using X          element type of x
-///           using Y          int8_t (top 127) or, from sm_89 on, tn::e4m3 (448)
-///           rank, N          of x; N the length of a row or tn::dynamic
+///           using Y          int8_t (top 127) or, from sm_89 on, tn::e4m3
+///           (448) rank, N          of x; N the length of a row or tn::dynamic
 ///           static constexpr int axes = 1
 ///           static constexpr bool row_per_warp
-///   views   x, any strides; codes, rows contiguous at multiples of 16 bytes and
+///   views   x, any strides; codes, rows contiguous at multiples of 16 bytes
+///   and
 ///           filled up with 0 to one; scales f32, of rank `rank`, rows of one
 ///   grid    any; teams step over the rows
 ///
-/// Ties round to even. A row of zeros has scale 0; one with a NaN has scale NaN,
-/// so that what is made of it is NaN as without codes; one with an infinity
-/// scale infinity.
+/// Ties round to even. A row of zeros has scale 0; one with a NaN has scale
+/// NaN, so that what is made of it is NaN as without codes; one with an
+/// infinity scale infinity.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef TENON_KERNELS_CUDA_QUANTISE_CUH

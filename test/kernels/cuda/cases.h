@@ -57,6 +57,30 @@ struct GemmCase {
 std::string gemmSource(const GemmCase &c);
 std::string runGemm(const GemmCase &c, const Headers &h = kernelHeaders());
 
+struct ConvCase {
+  GemmTuning tuning;
+  const Element *type = &f16;
+  int64_t images = 1, channels = 1, filters = 1, height = 1, width = 1,
+          kernelHeight = 1, kernelWidth = 1, stride = 1, pad = 0, dilation = 1;
+  /// Blocks that share k; 0: one for each tile.
+  int blocks = 0;
+  int64_t outHeight() const;
+  int64_t outWidth() const;
+};
+/// relu(conv(x, w) + bias[filter]) + residual
+std::string convSource(const ConvCase &c);
+std::string runConv(const ConvCase &c, const Headers &h = kernelHeaders());
+
+struct QuantiseCase {
+  const Element *in = &f16;
+  bool fp8 = false, perWarp = true;
+  bool known = true; ///< whether the unit knows n
+  int64_t rows = 1, n = 1, gap = 0;
+};
+std::string quantiseSource(const QuantiseCase &c);
+std::string runQuantise(const QuantiseCase &c,
+                        const Headers &h = kernelHeaders());
+
 struct AttentionTuning {
   const char *name;
   int maxD, bm, bn, arch;

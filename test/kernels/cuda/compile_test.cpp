@@ -138,6 +138,37 @@ TEST(CompileBulk, Hopper) {
     }
 }
 
+/// Every GEMM tuning of floating-point numbers, with both ways to gather.
+TEST_P(CompileGemm, Convolutions) {
+  ConvCase c;
+  c.tuning = gemmTunings()[GetParam()];
+  std::string element = c.tuning.element;
+  if (element == "byte")
+    return;
+  c.type = element == "half" ? &f16 : &f32;
+  c.channels = 3;
+  c.filters = 768;
+  for (int kernel : {3, 16}) {
+    c.height = c.width = 224;
+    c.kernelHeight = c.kernelWidth = kernel;
+    c.stride = kernel == 3 ? 1 : kernel;
+    c.pad = kernel == 3;
+    c.blocks = kernel;
+    checkCompiles("convolution", convSource(c), c.tuning.arch);
+  }
+}
+
+TEST(CompileQuantise, EveryArch) {
+  for (bool fp8 : {false, true})
+    for (bool perWarp : {false, true}) {
+      QuantiseCase c;
+      c.fp8 = fp8;
+      c.perWarp = perWarp;
+      c.n = perWarp ? 768 : 3072;
+      checkCompiles("codes", quantiseSource(c), fp8 ? 89 : 75);
+    }
+}
+
 class CompileAttention : public testing::TestWithParam<int> {};
 
 TEST_P(CompileAttention, EveryArch) {
