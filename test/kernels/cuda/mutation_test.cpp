@@ -82,6 +82,27 @@ std::string runCase(const std::string &name, const Headers &headers) {
     s.k = 100;
     return runGemm(s, headers);
   }
+  if (name == "patches" || name == "windows") {
+    ConvCase c;
+    c.tuning = gemmTuning("half_64x64");
+    c.channels = name == "patches" ? 5 : 30;
+    c.filters = 70;
+    c.height = 24;
+    c.width = 31;
+    c.kernelHeight = name == "patches" ? 8 : 2;
+    c.kernelWidth = name == "patches" ? 8 : 3;
+    c.stride = name == "patches" ? 4 : 2;
+    c.pad = 3;
+    return runConv(c, headers);
+  }
+  if (name == "codes" || name == "codes8") {
+    QuantiseCase q;
+    q.fp8 = name == "codes8";
+    q.perWarp = false;
+    q.rows = 4;
+    q.n = 301;
+    return runQuantise(q, headers);
+  }
   if (name == "gemv" || name == "gemv_rows" || name == "int4" ||
       name == "normed" || name == "normed_codes" || name == "pair") {
     GemvCase v;
