@@ -50,10 +50,9 @@ extern "C" __global__ void tn_unit_12(float *out, int i) {
     ASSERT_TRUE(bool(kernels)) << llvm::toString(kernels.takeError());
     ASSERT_EQ(kernels->size(), object.kernels.size());
     for (const KernelResources &want : object.kernels) {
-      const KernelResources *got =
-          llvm::find_if(*kernels, [&](const KernelResources &kernel) {
-            return kernel.unit == want.unit;
-          });
+      auto got = llvm::find_if(*kernels, [&](const KernelResources &kernel) {
+        return kernel.unit == want.unit;
+      });
       ASSERT_NE(got, kernels->end());
       EXPECT_EQ(got->registers, want.registers);
       EXPECT_EQ(got->stackBytes, want.stackBytes);
