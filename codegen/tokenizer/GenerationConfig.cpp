@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/tokenizer/ChatTemplate.h"
 #include "codegen/tokenizer/JsonNode.h"
 #include "codegen/tokenizer/Tokenizer.h"
 #include "llvm/ADT/STLExtras.h"
@@ -75,7 +76,27 @@ constexpr KnownChat knownChats[] = {
     {"<|user|>", "", "<|user|>\n", "</s>\n", "<|assistant|>\n", "</s>\n"},
 };
 
-void readChat(llvm::StringRef chatTemplate, GenerationConfig &config) {
+/// A token of tokenizer_config.json: its text, or an object with it.
+std::string tokenText(const JsonNode &token) {
+  if (!token)
+    return "";
+  return token.isString() ? token.string().str()
+                          : token["content"].string("").str();
+}
+
+/// By what the template writes; where that is not understood, by its look.
+void readChat(llvm::StringRef chatTemplate, GenerationConfig &config,
+              llvm::StringRef bos, llvm::StringRef eos) {
+  llvm::Expected<ChatParts> parts = readChatTemplate(chatTemplate, bos, eos);
+  if (parts) {
+    config.begin = parts->begin;
+    config.userBegin = parts->userBegin;
+    config.userEnd = parts->userEnd;
+    config.assistantBegin = parts->assistantBegin;
+    config.assistantEnd = parts->assistantEnd;
+    return;
+  }
+  llvm::consumeError(parts.takeError());
   for (const KnownChat &known : knownChats) {
     if (!chatTemplate.contains(known.sign))
       continue;
@@ -88,20 +109,30 @@ void readChat(llvm::StringRef chatTemplate, GenerationConfig &config) {
   }
 }
 
-void readTokenizerConfig(const JsonNode &root, GenerationConfig &config) {
-  JsonNode eos = root["eos_token"];
-  if (eos)
-    config.stopTokens.push_back(
-        eos.isString() ? eos.string().str() : eos["content"].string("").str());
+/// What tokenizer_config.json says; the template may also be a file of its own.
+struct TokenizerConfig {
+  std::string bos, eos, chat;
+};
+
+TokenizerConfig readTokenizerConfig(const JsonNode &root) {
+  TokenizerConfig config = {tokenText(root["bos_token"]),
+                            tokenText(root["eos_token"]), ""};
   JsonNode chat = root["chat_template"];
-  if (chat.isString())
-    readChat(chat.string(), config);
+  if (chat && chat.isString())
+    config.chat = chat.string().str();
+  // Several by name: the one for plain chats is "default".
+  if (chat && chat.isArray())
+    for (const JsonNode &entry : chat.elements())
+      if (entry["name"].string("") == "default")
+        config.chat = entry["template"].string("").str();
+  return config;
 }
 
 } // namespace
 
 llvm::Expected<GenerationConfig> readGenerationConfig(llvm::StringRef folder) {
   GenerationConfig config;
+  TokenizerConfig words;
   std::string path;
   auto read =
       [&](llvm::StringRef file,
@@ -129,11 +160,15 @@ llvm::Expected<GenerationConfig> readGenerationConfig(llvm::StringRef folder) {
     return error;
   if (llvm::Error error =
           read("tokenizer_config.json", [&](const JsonNode &root) {
-            readTokenizerConfig(root, config);
+            words = readTokenizerConfig(root);
           }))
     return error;
+  if (!words.eos.empty())
+    config.stopTokens.push_back(words.eos);
   if (auto text = readIfThere(folder, "chat_template.jinja", path))
-    readChat(*text, config);
+    words.chat = *text;
+  if (!words.chat.empty())
+    readChat(words.chat, config, words.bos, words.eos);
   return config;
 }
 

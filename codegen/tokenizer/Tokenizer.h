@@ -29,7 +29,7 @@ struct GenerationConfig {
   std::vector<uint32_t> stopIds;
   /// Names of stop tokens ("eos_token" of tokenizer_config.json).
   std::vector<std::string> stopTokens;
-  /// The turns of a chat, if the template is one of the known ones.
+  /// The turns of a chat, as the model's template writes them.
   std::string begin, userBegin, userEnd, assistantBegin, assistantEnd;
 };
 

@@ -13,6 +13,7 @@
 #include "frontend/NodeView.h"
 #include "frontend/OnnxOps.h"
 #include "frontend/Weights.h"
+#include "frontend/importers/QuantMath.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 
@@ -231,10 +232,6 @@ Value *importQLinearMatMul(NodeView &node, Emitter &emit) {
                yZero->element());
 }
 
-namespace {
-
-/// Elements of \p bits bits out of the bytes of the last dimension, the first
-/// in the low bits: u8[..., n * 8 / bits].
 Value *unpackBits(Emitter &emit, Value *bytes, int64_t bits) {
   if (emit.failed() || bits == 8)
     return bytes;
@@ -252,6 +249,8 @@ Value *unpackBits(Emitter &emit, Value *bytes, int64_t bits) {
   }
   return emit.reshape(emit.concat(parts, int64_t(single.size()) - 1), flat);
 }
+
+namespace {
 
 /// A constant of bytes as the codes that it holds; null for others.
 Value *asCodes(Emitter &emit, Value *bytes, ArrayRef<int64_t> shape,

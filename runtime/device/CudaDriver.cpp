@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/device/CudaDriver.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
-#include <sstream>
 #include <unistd.h>
 #include <vector>
 
@@ -36,10 +36,14 @@ bool exists(const std::string &path) { return access(path.c_str(), R_OK) == 0; }
 std::vector<std::string> emulatorFolders() {
   std::vector<std::string> folders = {folderOf(thisProgram())};
   const char *variable = std::getenv("PATH");
-  std::istringstream list(variable ? variable : "");
-  for (std::string folder; std::getline(list, folder, ':');)
-    if (exists(folder + "/tenon"))
+  // Not with a stream: it would bring all locales into every artifact.
+  std::string list = variable ? variable : "";
+  for (size_t begin = 0, end = 0; begin < list.size(); begin = end + 1) {
+    end = std::min(list.find(':', begin), list.size());
+    if (std::string folder = list.substr(begin, end - begin);
+        exists(folder + "/tenon"))
       folders.push_back(folder);
+  }
   return folders;
 }
 

@@ -7,7 +7,23 @@
 #include "runtime/text/Regex.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
+#include <cstdlib>
 #include <pcre2.h>
+
+// What PCRE2 calls where a pattern was compiled to machine code, which none is
+// here. Defined before its library is searched, so that its compiler, the
+// largest part of it, stays out of artifacts.
+extern "C" {
+[[noreturn]] static void withoutCode() { std::abort(); }
+void tn_pcre2_jit_free(void *, void *) asm("_pcre2_jit_free_8");
+void tn_pcre2_jit_free(void *, void *) { withoutCode(); }
+int tn_pcre2_jit_check_exec() asm("_pcre2_jit_check_exec_8");
+int tn_pcre2_jit_check_exec() { withoutCode(); }
+int pcre2_jit_match_8(const pcre2_code_8 *, PCRE2_SPTR8, PCRE2_SIZE, PCRE2_SIZE,
+                      uint32_t, pcre2_match_data_8 *, pcre2_match_context_8 *) {
+  withoutCode();
+}
+}
 
 namespace tenon::rt {
 namespace {

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import onnx
 from language_models import CAPACITY, Library, check_tiny
 from models import ROOT, compile_model
 
@@ -59,6 +60,36 @@ def check_text(tenon, scratch, name):
     return problems
 
 
+def check_faults(tenon, scratch):
+    """What can go wrong while a program writes, each with its message."""
+    problems = []
+    tokenizer = scratch / "tokenizer.json"
+    byte_tokenizer(tokenizer)
+
+    def fails(artifact, message, *flags):
+        done = subprocess.run([str(artifact), "--generate", *flags], capture_output=True, text=True)
+        if done.returncode != 1 or message not in done.stderr or "nan" in done.stdout:
+            problems.append(f"{flags}: exit {done.returncode}, {done.stderr!r}, expected {message!r}")
+
+    model = onnx.load(TINY / "gpt2-tiny-ts/model.onnx")
+    compile_model(tenon, TINY / "gpt2-tiny-ts/model.onnx", scratch / "short", f"--tokenizer={tokenizer}", "--kv-cache", "--max-context=16")
+    fails(scratch / "short", "the context, which holds 16", "--prompt=" + "x" * 17)
+    made = json.loads(subprocess.run([scratch / "short", "--generate", "--prompt=" + "x" * 10, "--max-tokens=50", "--json"],
+                                     capture_output=True, text=True).stdout)
+    if made["ended_by"] != "the full context" or len(made["ids"]) != 7:
+        problems.append(f"capacity reached: {made}")
+    compile_model(tenon, TINY / "gpt2-tiny-ts/model.onnx", scratch / "plain", f"--tokenizer={tokenizer}")
+    fails(scratch / "plain", "the context, which holds 128", "--prompt=" + "x" * 129)
+    for weight in model.graph.initializer:
+        if weight.name.endswith("ln_f.weight"):
+            weight.CopyFrom(onnx.numpy_helper.from_array(np.full(weight.dims, np.nan, np.float32), weight.name))
+    onnx.save(model, scratch / "nan.onnx")
+    compile_model(tenon, scratch / "nan.onnx", scratch / "nan", f"--tokenizer={tokenizer}")
+    for flags in (["--temperature=0"], ["--temperature=1", "--seed=3"]):
+        fails(scratch / "nan", "NaN", "--prompt=abc", *flags)
+    return problems
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -82,6 +113,7 @@ def main():
             sys.exit(failed != 0)
         for name in ("gpt2-tiny-dynamo", "llama-tiny-ts"):
             report(f"text of {name}", check_text(tenon, scratch, name))
+        report("faults", check_faults(tenon, scratch))
         for name, reason in REFUSED.items():
             done = subprocess.run([tenon, "compile", TINY / name / "model.onnx", "-o", scratch / "no", "--kv-cache"], capture_output=True, text=True)
             right = done.returncode == 1 and reason in done.stderr

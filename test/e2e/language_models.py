@@ -25,19 +25,20 @@ CAPACITY = 24
 class Library:
     """A compiled language model through its C interface."""
 
-    def __init__(self, path):
+    def __init__(self, path, rows=1):
         lib = self.lib = ctypes.CDLL(str(path))
-        for name in ("tenon_open", "tenon_lm_create"):
+        for name in ("tenon_open", "tenon_lm_create_rows"):
             getattr(lib, name).restype = ctypes.c_void_p
         for name in ("tenon_open_error", "tenon_lm_error"):
             getattr(lib, name).restype = ctypes.c_char_p
-        lib.tenon_lm_logits.restype = ctypes.POINTER(ctypes.c_float)
+        for name in ("logits", "logits_row"):
+            getattr(lib, "tenon_lm_" + name).restype = ctypes.POINTER(ctypes.c_float)
         for name in ("vocabulary", "capacity", "position"):
             getattr(lib, "tenon_lm_" + name).restype = ctypes.c_int64
         model = lib.tenon_open()
         if not model:
             raise RuntimeError(lib.tenon_open_error().decode())
-        lm = lib.tenon_lm_create(ctypes.c_void_p(model), 2)
+        lm = lib.tenon_lm_create_rows(ctypes.c_void_p(model), 2, ctypes.c_size_t(rows))
         if not lm:
             raise RuntimeError(lib.tenon_open_error().decode())
         self.lm = ctypes.c_void_p(lm)
@@ -49,6 +50,17 @@ class Library:
         if self.lib.tenon_lm_feed(self.lm, data, ctypes.c_size_t(len(tokens))):
             raise RuntimeError(self.lib.tenon_lm_error(self.lm).decode())
         return np.ctypeslib.as_array(self.lib.tenon_lm_logits(self.lm), (self.vocabulary,)).copy()
+
+    def feed_rows(self, tokens, real=None):
+        """Logits of each row's last token."""
+        tokens = np.ascontiguousarray(tokens, np.int64)
+        if real is not None:
+            real = np.ascontiguousarray(real, np.uint8)
+        flags = None if real is None else real.ctypes.data_as(ctypes.c_void_p)
+        if self.lib.tenon_lm_feed_rows(self.lm, tokens.ctypes.data_as(ctypes.c_void_p), flags, ctypes.c_size_t(tokens.size)):
+            raise RuntimeError(self.lib.tenon_lm_error(self.lm).decode())
+        return [np.ctypeslib.as_array(self.lib.tenon_lm_logits_row(self.lm, ctypes.c_size_t(row)), (self.vocabulary,)).copy()
+                for row in range(len(tokens))]
 
     def position(self):
         return self.lib.tenon_lm_position(self.lm)

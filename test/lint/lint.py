@@ -25,6 +25,7 @@ MAY_INCLUDE = {
 STANDARD_ONLY = ("runtime", "codegen/kernels")
 # The compiler's tools share the runtime's file formats and run artifacts in process.
 EXTRA = {"codegen": {"runtime"}}
+LOCALES = {"iostream", "sstream", "fstream", "iomanip", "locale", "regex", "istream", "ostream"}
 MAX_LINES = 600
 CODE = {".cpp", ".h", ".def", ".inc"}
 
@@ -55,6 +56,8 @@ def check_includes(path, text):
             yield f"{path}: includes {header}; {folder} needs the standard library alone"
         if header in ("pcre2.h", "utf8proc.h") and not str(path).startswith("runtime/text/"):
             yield f"{path}: includes {header}; only runtime/text does, which artifacts without a tokenizer lack"
+        if header in LOCALES and folder == "runtime" and "emulator" not in str(path):
+            yield f"{path}: includes <{header}>, which brings all locales, a third of a megabyte, into every artifact"
         target = folder_of(Path(header))
         if target in {"kernels", "cpu", "common"}:
             continue
