@@ -20,7 +20,7 @@ using namespace jinja;
 namespace {
 
 constexpr size_t maxOutput = 1 << 20;
-constexpr unsigned maxSteps = 200000, maxCalls = 50;
+constexpr unsigned maxSteps = 20000, maxCalls = 50;
 
 StringRef white(StringRef chars) { return chars.empty() ? " \t\r\n" : chars; }
 

@@ -109,7 +109,7 @@ TEST(ChatTemplate, RefusesWhatItDoesNotKnow) {
   std::string deep;
   for (int i = 0; i < 100000; ++i)
     deep += "(";
-  EXPECT_EQ(render("{{" + deep), "error: an expression is too deep");
+  EXPECT_EQ(render("{{" + deep + "}}"), "error: an expression is too deep");
   EXPECT_EQ(render("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"),
             "error: macros call each other too deep");
 }
