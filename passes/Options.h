@@ -21,7 +21,9 @@ namespace tenon::passes {
 enum class Precision {
   Model, ///< what the model says
   F32,
-  TF32, ///< f32 in memory, rounded by tensor cores as they multiply
+  F32Fast, ///< f32 in memory, three products of bf16 parts for one of f32
+  F32Fma,  ///< f32 by multiply-adds, whatever units for matrices there are
+  TF32,    ///< f32 in memory, rounded by tensor cores as they multiply
   F16,
   BF16,
   Int8, ///< products with constant matrices in 8 bits, the rest as F16

@@ -89,6 +89,8 @@ std::optional<ir::ElementType> passes::storageOf(Precision precision) {
     return ir::ElementType::BF16;
   case Precision::Model:
   case Precision::F32:
+  case Precision::F32Fast:
+  case Precision::F32Fma:
   case Precision::TF32:
     return std::nullopt;
   }

@@ -119,6 +119,7 @@ public:
   /// Whether f32 products may be rounded to tf32.
   bool usesTf32() const { return options.tf32; }
   Products products() const { return options.products; }
+  unsigned partProducts() const { return options.partProducts; }
   /// The number of the least GPU architecture that units are compiled for.
   unsigned lowestArch() const;
   /// The least number of multiprocessors of those architectures.

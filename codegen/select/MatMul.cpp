@@ -163,6 +163,9 @@ LaunchSpec packedProduct(Lowering &lowering, const ir::Op &op, Product &p,
       .type("B", panels.element)
       .rank("rank", p.c.rank())
       .types("Operands", epilogue.elements);
+  // What a unit is by default stays out of its text.
+  if (lowering.partProducts() != TargetOptions().partProducts)
+    spec.config.rank("products", lowering.partProducts());
   spec.operands = {
       lowering.fit(op, toBatch(lowering, p.a, p), Strides::InnerContiguous),
       panels};

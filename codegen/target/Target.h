@@ -77,6 +77,9 @@ struct TargetOptions {
   /// GPUs: f32 products may be rounded to tf32.
   bool tf32 = false;
   Products products = Products::Stored; ///< GPUs
+  /// CPUs with AMX: how many products of bf16 parts make one of f32: 6, which
+  /// is as exact, 3, or 0, which keeps to multiply-adds.
+  unsigned partProducts = 6;
 };
 
 } // namespace tenon::codegen

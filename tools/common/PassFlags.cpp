@@ -45,6 +45,11 @@ PassFlags::PassFlags(cl::SubCommand &sub)
           cl::desc("how values are stored and multiplied (default: as the "
                    "model says)"),
           cl::values(clEnumValN(passes::Precision::F32, "f32", "exact f32"),
+                     clEnumValN(passes::Precision::F32Fast, "f32-fast",
+                                "f32; CPUs with AMX multiply with an error of "
+                                "some 4e-6"),
+                     clEnumValN(passes::Precision::F32Fma, "f32-fma",
+                                "f32; CPUs with AMX do not use it"),
                      clEnumValN(passes::Precision::TF32, "tf32",
                                 "f32, multiplied as tf32 by GPUs"),
                      clEnumValN(passes::Precision::F16, "f16",

@@ -14,6 +14,10 @@ llvm::Error tools::setPrecision(Precision precision, llvm::StringRef archs,
                                 codegen::TargetOptions &options) {
   constexpr unsigned firstWithFp8 = 89;
   options.tf32 = precision == Precision::TF32;
+  if (precision == Precision::F32Fast)
+    options.partProducts = 3;
+  if (precision == Precision::F32Fma)
+    options.partProducts = 0;
   if (precision != Precision::Int8 && precision != Precision::Fp8)
     return llvm::Error::success();
   bool isFp8 = precision == Precision::Fp8;

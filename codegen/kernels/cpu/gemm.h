@@ -18,6 +18,10 @@
 ///                                           operands; at least 2
 ///           using Operands = tn::types<...> element types of the epilogue's
 ///                                           operands: float or tn_bool each
+///           static constexpr int products   with tiles (gemm_amx.h): how many
+///                                           products of bf16 parts make one of
+///                                           f32, 6 (as exact, the default), 3,
+///                                           or 0 to keep to multiply-adds
 ///
 ///   views   0              A    f32, last dimension contiguous
 ///           1              B    packed (gemm_pack.h); only `data` is read
@@ -34,7 +38,8 @@
 ///
 /// Numerics: halves become f32, exactly; f32 accumulation, one chain of fused
 /// multiply-adds per element in order of k (the generic form rounds products
-/// too).
+/// too). Products of many rows on a CPU with AMX are summed in another order,
+/// see gemm_amx.h.
 ///
 /// Work is cut into tiles of 32 columns (AVX2, generic: 16) by up to 14 (6, 2)
 /// rows. A thread takes a range of column tiles and of row tiles; within it, as

@@ -81,10 +81,14 @@ template <int Products> struct PanelSplitter {
   TN_FN void run(int64_t count) {
     constexpr int64_t step = AmxMemory<Products>::step;
     constexpr int64_t half = amx_depth / 2 * panel_columns;
+    constexpr int64_t ahead = 4096 / sizeof(float);
     for (; count > 0 && piece < end; --count, ++piece) {
       int64_t p = piece & 1, row = piece >> 1, in_step = row & 15;
       const float *in = panel[p] + (2 * row - in_step) * panel_columns;
       vf x = load(in), y = load(in + half);
+      // A page ahead: what is next in a panel, or the panel that is next.
+      __builtin_prefetch(in + ahead);
+      __builtin_prefetch(in + half + ahead);
       largest[p] = max_magnitude(max_magnitude(x, y), largest[p]);
       split_lanes<Products>(x, y,
                             out + (row >> 4) * step + p * tile_elements +
@@ -514,7 +518,7 @@ template <class Cfg> constexpr int amx_products() {
 
 /// Whether tiles pay for a product with so many rows.
 template <class Cfg> TN_FN bool uses_amx(int64_t rows) {
-  constexpr int64_t least_rows = 24, least_k = 64;
+  constexpr int64_t least_rows = 56, least_k = 64;
   return amx_products<Cfg>() != 0 && Cfg::K >= least_k && rows >= least_rows;
 }
 
