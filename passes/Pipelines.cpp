@@ -98,8 +98,8 @@ std::optional<ir::ElementType> passes::storageOf(Precision precision) {
 }
 
 StringRef passes::precisionName(Precision precision) {
-  static constexpr StringLiteral names[] = {"",     "f32",  "tf32", "f16",
-                                            "bf16", "int8", "fp8"};
+  static constexpr StringLiteral names[] = {
+      "", "f32", "f32-fast", "f32-fma", "tf32", "f16", "bf16", "int8", "fp8"};
   return names[static_cast<unsigned>(precision)];
 }
 

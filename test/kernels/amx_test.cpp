@@ -124,6 +124,37 @@ TEST(ManyRows, ExactAsF32) {
   EXPECT_LE(none, 2e-6);
 }
 
+template <int Products> struct Bf16Cfg : Cfg<45, 700, Products> {
+  using B = tn_bf16;
+};
+
+/// B in bf16: by default as exact as f32, with one product a is rounded too.
+TEST(ManyRows, MatrixInBf16) {
+  constexpr int64_t M = 75, N = 45, K = 700;
+  Tensor<float> a = randomTensor({M, K}), b({K, N});
+  Tensor<tn_bf16> half({K, N}), p({tn::packed_size(K, N)});
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for (int64_t i = 0; i < K * N; ++i) {
+    half.data[i] = tn_round_to<tn_bf16>(uniform(generator()));
+    b.data[i] = tn_to_float(half.data[i]);
+  }
+  tn::pack_b(half.data.data(), K, N, N, 1, p.data.data());
+  Reference want(a, b);
+  auto error = [&](tn_unit unit) {
+    Tensor<float> c({M, N}, -7.0f);
+    launchAll(unit, {a, p, c}, c);
+    return rms(c, want);
+  };
+  EXPECT_LE(error([](const tn_args *x) { tn::gemm<Bf16Cfg<6>>(x); }), 5e-7);
+  EXPECT_LE(error([](const tn_args *x) { tn::gemm<Bf16Cfg<3>>(x); }), 5e-6);
+  EXPECT_LE(error([](const tn_args *x) { tn::gemm<Bf16Cfg<0>>(x); }), 5e-7);
+  double one = error([](const tn_args *x) { tn::gemm<Bf16Cfg<1>>(x); });
+  EXPECT_LE(one, 4e-3);
+#if defined(TN_AMX_TILES)
+  EXPECT_GE(one, 1e-4) << "not the one product";
+#endif
+}
+
 /// Magnitudes around 2^a times magnitudes around 2^b, so that some products or
 /// all of them leave the range of f32's normal numbers.
 TEST(ManyRows, MagnitudesAtTheRangesEnds) {

@@ -18,6 +18,8 @@ llvm::Error tools::setPrecision(Precision precision, llvm::StringRef archs,
     options.partProducts = 3;
   if (precision == Precision::F32Fma)
     options.partProducts = 0;
+  if (precision == Precision::BF16)
+    options.partProducts = 1;
   if (precision != Precision::Int8 && precision != Precision::Fp8)
     return llvm::Error::success();
   bool isFp8 = precision == Precision::Fp8;

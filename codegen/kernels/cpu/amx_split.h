@@ -32,20 +32,35 @@ struct PartProduct {
   int a, b;
 };
 
-/// How `Products` products are made of parts, 0 the largest. The order is such
-/// that neighbours share a part.
-template <int Products> struct Split;
-template <> struct Split<6> {
-  static constexpr int parts = 3;
+/// How a product of f32 and B is made of products of parts, part 0 being the
+/// largest. Orders are such that neighbours share a part.
+template <class B, int Products> struct Split;
+
+template <> struct Split<float, 6> {
+  using Stored = float;
+  static constexpr int products = 6, a_parts = 3, b_parts = 3;
   static constexpr PartProduct order[] = {{0, 2}, {0, 1}, {0, 0},
                                           {2, 0}, {1, 0}, {1, 1}};
 };
-template <> struct Split<3> {
-  static constexpr int parts = 2;
+template <> struct Split<float, 3> {
+  using Stored = float;
+  static constexpr int products = 3, a_parts = 2, b_parts = 2;
   static constexpr PartProduct order[] = {{0, 1}, {0, 0}, {1, 0}};
 };
-template <> struct Split<1> {
-  static constexpr int parts = 1;
+/// B is a part itself: as exact as f32, with a rounded to 16 bits, and to 8.
+template <> struct Split<tn_bf16, 3> {
+  using Stored = tn_bf16;
+  static constexpr int products = 3, a_parts = 3, b_parts = 1;
+  static constexpr PartProduct order[] = {{2, 0}, {1, 0}, {0, 0}};
+};
+template <> struct Split<tn_bf16, 2> {
+  using Stored = tn_bf16;
+  static constexpr int products = 2, a_parts = 2, b_parts = 1;
+  static constexpr PartProduct order[] = {{1, 0}, {0, 0}};
+};
+template <> struct Split<tn_bf16, 1> {
+  using Stored = tn_bf16;
+  static constexpr int products = 1, a_parts = 1, b_parts = 1;
   static constexpr PartProduct order[] = {{0, 0}};
 };
 
@@ -64,16 +79,16 @@ TN_FN vf round_upper(vf x) {
       bits(x).v, (x == x).m, bits(x).v, _mm512_set1_epi32(0x8000))));
 }
 
-/// The parts of the numbers x and y, those of lane i side by side, to 64 bytes
-/// at each of out, out + step, ...
-template <int Products>
+/// `Parts` parts of the numbers x and y, those of lane i side by side, to 64
+/// bytes at each of out, out + step, ... Three are all there is of a number;
+/// fewer are rounded where `Rounds` says so.
+template <int Parts, bool Rounds = (Parts < 3)>
 TN_FN void split_lanes(vf x, vf y, uint16_t *out, int64_t step) {
-  constexpr int parts = Split<Products>::parts;
   TN_UNROLL
-  for (int part = 0; part < parts; ++part) {
-    vf p = parts < 3 ? round_upper(x) : x, q = parts < 3 ? round_upper(y) : y;
+  for (int part = 0; part < Parts; ++part) {
+    vf p = Rounds ? round_upper(x) : x, q = Rounds ? round_upper(y) : y;
     _mm512_store_si512(out + part * step, join_upper(p, q));
-    if (part + 1 < parts) {
+    if (part + 1 < Parts) {
       x = x - upper(p);
       y = y - upper(q);
     }

@@ -21,7 +21,8 @@
 ///           static constexpr int products   with tiles (gemm_amx.h): how many
 ///                                           products of bf16 parts make one of
 ///                                           f32, 6 (as exact, the default), 3,
-///                                           or 0 to keep to multiply-adds
+///                                           1, or 0 to keep to multiply-adds;
+///                                           fewer where B is bf16
 ///
 ///   views   0              A    f32, last dimension contiguous
 ///           1              B    packed (gemm_pack.h); only `data` is read
@@ -156,7 +157,7 @@ template <class Cfg, class Epilogue = Identity> void gemm(const tn_args *args) {
   if (m == 0 || Cfg::N == 0)
     return;
   using B = typename Cfg::B;
-  bool amx = same_type<B, float> && uses_amx<Cfg>(m);
+  bool amx = uses_amx<Cfg>(m);
   int64_t row_tiles = ceil_div(m, amx ? amx_rows : tile_rows);
   GridShare mine = share_grid(
       outer * row_tiles, ceil_div(Cfg::N, tile_columns), args->thread,
@@ -178,13 +179,10 @@ template <class Cfg, class Epilogue = Identity> void gemm(const tn_args *args) {
                  m,
                  Cfg::N,
                  Cfg::K};
-    if constexpr (same_type<B, float>)
-      if (amx) {
-        run_amx<Cfg, Epilogue>(g, {first, last}, mine.columns, e);
-        r += last - first;
-        continue;
-      }
-    g.template run<Epilogue>({first, last}, row_tiles, mine.columns, e);
+    if (amx)
+      run_amx<Cfg, Epilogue>(g, {first, last}, mine.columns, e);
+    else
+      g.template run<Epilogue>({first, last}, row_tiles, mine.columns, e);
     r += last - first;
   }
 }

@@ -1,5 +1,4 @@
-//===- gemm_amx.h - matmul by a packed operand, on tiles
-//-------------------===//
+//===- gemm_amx.h - matmul by a packed operand, on tiles ------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,17 +6,17 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The form of gemm.h for many rows on a CPU with AMX. A and B are f32; both
-/// are split into parts of bf16 (amx_split.h) on their way to the tiles, six
-/// products of parts make one of f32.
+/// The form of gemm.h for many rows on a CPU with AMX. A and B are split into
+/// parts of bf16 (amx_split.h) on their way to the tiles: where B is f32, six
+/// products of parts make one of f32, where it is bf16, three do.
 ///
 /// A unit of work is 32 rows by 32 columns of C, four tiles, summed over K in
 /// steps of 32. Rows go in blocks, as many as leave room in a 2 MB L2 cache,
 /// and K in blocks of at most 768. A block of A is split once for all columns
-/// of a thread. Two panels of B are split while the first 32 rows of a block
-/// are multiplied by them, and multiplied by the other rows from the L2 cache;
-/// meanwhile the panels that come next are fetched there from memory. The unit
-/// that multiplies tiles and those that split are different ones.
+/// of a thread. Two panels of B are split once for a block of rows, in small
+/// pieces while tiles are multiplied by the two before them; and so are sums
+/// finished that are complete. Tiles have a unit of their own: what the vector
+/// units do meanwhile costs little.
 ///
 /// Where a result may owe anything to what tiles do otherwise than f32 does,
 /// the 16 rows by 32 columns around it are computed again by micro.h: where it
@@ -52,13 +51,13 @@ inline constexpr int64_t amx_block_k = 768, amx_block_pairs = 6,
 static_assert(amx_columns == tile_columns);
 
 /// A thread's memory for what it has split and summed.
-template <int Products> struct AmxMemory {
-  static constexpr int64_t parts = Split<Products>::parts;
+template <class Way> struct AmxMemory {
   /// Elements of one step's tiles: [parts][two tiles].
-  static constexpr int64_t step = parts * 2 * tile_elements;
+  static constexpr int64_t a_step = Way::a_parts * 2 * tile_elements;
+  static constexpr int64_t b_step = Way::b_parts * 2 * tile_elements;
   static constexpr int64_t block_steps = amx_block_k / amx_depth;
-  alignas(64) uint16_t a[amx_block_pairs * block_steps * step];
-  alignas(64) uint16_t b[2][amx_steps * step];
+  alignas(64) uint16_t a[amx_block_pairs * block_steps * a_step];
+  alignas(64) uint16_t b[2][amx_steps * b_step];
   alignas(64) float sums[amx_block_sums];
   /// The largest magnitude in each row of A, first 16 candidates each, and in
   /// each column of B, those of two blocks of rows.
@@ -66,47 +65,54 @@ template <int Products> struct AmxMemory {
   float row_max[amx_block_pairs * amx_rows];
   alignas(64) float column_max[2][amx_block_tiles][amx_columns];
   /// The last rows of two panels, when they do not fill the last step.
-  alignas(64) float rest[2][amx_steps * amx_depth * panel_columns];
+  alignas(64)
+      typename Way::Stored rest[2][amx_steps * amx_depth * panel_columns];
 };
-template <int Products> inline thread_local AmxMemory<Products> amx_memory;
+/// Whether results are to be as those of f32 wherever tiles would differ.
+template <class Way>
+inline constexpr bool is_exact = !same_type<Way, Split<tn_bf16, 1>>;
+
+template <class Way> inline thread_local AmxMemory<Way> amx_memory;
 
 /// Splits two panels in pieces, two rows of one panel in each; 32 pieces are a
 /// step.
-template <int Products> struct PanelSplitter {
-  const float *panel[2]; ///< at the first k
-  uint16_t *out;         ///< [steps][part][panel][16][32]
+template <class Way> struct PanelSplitter {
+  using B = typename Way::Stored;
+  const B *panel[2]; ///< at the first k
+  uint16_t *out;     ///< [steps][part][panel][16][32]
   vf largest[2];
   int64_t piece, end; ///< the next piece and the one to stop before
 
   TN_FN void run(int64_t count) {
-    constexpr int64_t step = AmxMemory<Products>::step;
+    constexpr int64_t step = AmxMemory<Way>::b_step;
     constexpr int64_t half = amx_depth / 2 * panel_columns;
-    constexpr int64_t ahead = 4096 / sizeof(float);
+    constexpr int64_t ahead = 4096 / sizeof(B);
     for (; count > 0 && piece < end; --count, ++piece) {
       int64_t p = piece & 1, row = piece >> 1, in_step = row & 15;
-      const float *in = panel[p] + (2 * row - in_step) * panel_columns;
-      vf x = load(in), y = load(in + half);
+      const B *in = panel[p] + (2 * row - in_step) * panel_columns;
+      vf x = load_single(in), y = load_single(in + half);
       // A page ahead: what is next in a panel, or the panel that is next.
       __builtin_prefetch(in + ahead);
       __builtin_prefetch(in + half + ahead);
-      largest[p] = max_magnitude(max_magnitude(x, y), largest[p]);
-      split_lanes<Products>(x, y,
-                            out + (row >> 4) * step + p * tile_elements +
-                                in_step * amx_depth,
-                            2 * tile_elements);
+      if constexpr (is_exact<Way>)
+        largest[p] = max_magnitude(max_magnitude(x, y), largest[p]);
+      split_lanes<Way::b_parts, Way::b_parts == 2>(
+          x, y,
+          out + (row >> 4) * step + p * tile_elements + in_step * amx_depth,
+          2 * tile_elements);
     }
   }
 };
 
 /// What one unit of work reads and writes: C[32][32] (+)= A * B over `steps`.
-template <int Products> struct AmxUnit {
+template <class Way> struct AmxUnit {
   const uint16_t *a, *b;
   float *c;
   int64_t steps;
   bool accumulate;
   /// What the vector units do meanwhile: so many pieces, spread over the whole,
   /// and a call for every two products.
-  PanelSplitter<Products> *splitter;
+  PanelSplitter<Way> *splitter;
   int64_t pieces;
   void (*meanwhile)(void *);
   void *context;
@@ -114,11 +120,11 @@ template <int Products> struct AmxUnit {
 
 /// The multiplications of one step, from the Nth product of parts on. Loads are
 /// spread among them.
-template <int Products, int RowTiles, int N = 0>
+template <class Way, int RowTiles, int N = 0>
 TN_FN void multiply_step(const uint16_t *a, const uint16_t *b,
-                         const AmxUnit<Products> &u, int64_t &due) {
-  constexpr const PartProduct *order = Split<Products>::order;
-  if constexpr (N < Products) {
+                         const AmxUnit<Way> &u, int64_t &due) {
+  constexpr const PartProduct *order = Way::order;
+  if constexpr (N < Way::products) {
     constexpr int last = N > 0 ? N - 1 : 0;
     constexpr bool new_a = N == 0 || order[last].a != order[N].a;
     constexpr bool new_b = N == 0 || order[last].b != order[N].b;
@@ -138,11 +144,11 @@ TN_FN void multiply_step(const uint16_t *a, const uint16_t *b,
     tile_multiply<1, 4, 7>();
     if constexpr (RowTiles > 1)
       tile_multiply<3, 5, 7>();
-    for (due += u.pieces; due > 0; due -= u.steps * Products)
+    for (due += u.pieces; due > 0; due -= u.steps * Way::products)
       u.splitter->run(1);
     if constexpr (N % 2 == 0)
       u.meanwhile(u.context);
-    multiply_step<Products, RowTiles, N + 1>(a, b, u, due);
+    multiply_step<Way, RowTiles, N + 1>(a, b, u, due);
   }
 }
 
@@ -174,14 +180,15 @@ template <int RowTiles, class Unit> TN_FN void end_sums(const Unit &u) {
 }
 
 /// One unit of work.
-template <int Products, int RowTiles>
-__attribute__((noinline)) void multiply_unit(const AmxUnit<Products> &u) {
-  constexpr int64_t step = AmxMemory<Products>::step;
+template <class Way, int RowTiles>
+__attribute__((noinline)) void multiply_unit(const AmxUnit<Way> &u) {
+  using Memory = AmxMemory<Way>;
   const uint16_t *a = u.a, *b = u.b;
   int64_t due = 0;
   begin_sums<RowTiles>(u);
-  for (int64_t s = 0; s < u.steps; ++s, a += step, b += step)
-    multiply_step<Products, RowTiles>(a, b, u, due);
+  for (int64_t s = 0; s < u.steps;
+       ++s, a += Memory::a_step, b += Memory::b_step)
+    multiply_step<Way, RowTiles>(a, b, u, due);
   end_sums<RowTiles>(u);
 }
 
@@ -245,11 +252,11 @@ struct AmxPending {
 };
 
 /// One product C[m, n] = epilogue(A[m, k] * B) with plain row strides.
-template <int Products, class Epilogue> struct AmxGemm {
-  using Memory = AmxMemory<Products>;
+template <class Way, class Epilogue> struct AmxGemm {
+  using Memory = AmxMemory<Way>;
   const float *a;
   int64_t lda;
-  const float *b; ///< packed
+  const typename Way::Stored *b; ///< packed
   float *c;
   int64_t ldc;
   int64_t m, n, k;
@@ -260,7 +267,7 @@ template <int Products, class Epilogue> struct AmxGemm {
   int64_t rows, across, depth;
   /// What is done while tiles are multiplied: splitting, and so many rows a
   /// call.
-  PanelSplitter<Products> splitter;
+  PanelSplitter<Way> splitter;
   AmxPending pending;
   int64_t row_steps;
 
@@ -296,7 +303,7 @@ template <int Products, class Epilogue> struct AmxGemm {
 
   /// Row pairs (32 rows each) and column tiles of the share.
   void run(Range row_pairs, Range column_tiles) {
-    memory = &amx_memory<Products>;
+    memory = &amx_memory<Way>;
     pairs = row_pairs;
     columns = column_tiles;
     if (pairs.begin == pairs.end || columns.begin == columns.end)
@@ -351,7 +358,8 @@ template <int Products, class Epilogue> struct AmxGemm {
 
   /// The panels of a place. Where the last tile has one panel too few, it reads
   /// its first one again and the result is dropped.
-  TN_FN void panels(const Place &p, const float *(&panel)[2]) const {
+  TN_FN void panels(const Place &p,
+                    const typename Way::Stored *(&panel)[2]) const {
     for (int i = 0; i < 2; ++i) {
       int64_t column = p.tile * amx_columns + i * panel_columns;
       int64_t index = (column < n ? column : p.tile * amx_columns);
@@ -384,10 +392,9 @@ template <int Products, class Epilogue> struct AmxGemm {
   /// The last `left` rows of the panels, with rows of zeros up to whole steps.
   void copy_rest(int64_t left) {
     for (int p = 0; p < 2; ++p) {
-      const float *in = splitter.panel[p];
-      for (int64_t i = 0; i < splitter.end; ++i)
-        store(memory->rest[p] + i * panel_columns,
-              i < left ? load(in + i * panel_columns) : vf(0));
+      const auto *in = splitter.panel[p];
+      __builtin_memset(memory->rest[p], 0, sizeof(memory->rest[p]));
+      __builtin_memcpy(memory->rest[p], in, left * panel_columns * sizeof(*in));
       splitter.panel[p] = memory->rest[p];
     }
   }
@@ -397,7 +404,7 @@ template <int Products, class Epilogue> struct AmxGemm {
     int64_t end = min_of(depth, k - p.k0), all = ceil_div(end, amx_depth);
     uint16_t *out = memory->a;
     for (int64_t pair = 0; pair < count(p); ++pair)
-      for (int64_t s = 0; s < all; ++s, out += Memory::step)
+      for (int64_t s = 0; s < all; ++s, out += Memory::a_step)
         for (int64_t i = 0; i < amx_rows; ++i) {
           int64_t row = (p.row + pair) * amx_rows + i;
           float *top = memory->row_tops[pair * amx_rows + i];
@@ -414,7 +421,8 @@ template <int Products, class Epilogue> struct AmxGemm {
           }
           vf larger = max_magnitude(x, y);
           store(top, p.k0 + s == 0 ? larger : max_magnitude(larger, load(top)));
-          split_lanes<Products>(x, y, out + i * amx_depth, 2 * tile_elements);
+          split_lanes<Way::a_parts>(x, y, out + i * amx_depth,
+                                    2 * tile_elements);
         }
     for (int64_t i = 0; i < count(p) * amx_rows; ++i)
       memory->row_max[i] = reduce_max(load(memory->row_tops[i]));
@@ -424,24 +432,24 @@ template <int Products, class Epilogue> struct AmxGemm {
   /// the next place's shared out.
   void multiply(const Place &p, const uint16_t *b) {
     int64_t all = ceil_div(min_of(depth, k - p.k0), amx_depth);
-    int64_t calls = steps(p) * ceil_div(Products, 2);
+    int64_t calls = steps(p) * ceil_div(Way::products, 2);
     bool last = p.k0 + p.at + steps(p) * amx_depth >= k;
     for (int64_t pair = 0; pair < count(p); ++pair) {
-      AmxUnit<Products> u = {memory->a +
-                                 (pair * all + p.at / amx_depth) * Memory::step,
-                             b,
-                             sums(p) + pair * amx_rows * amx_columns,
-                             steps(p),
-                             p.k0 + p.at > 0,
-                             &splitter,
-                             ceil_div(splitter.end, count(p)),
-                             meanwhile,
-                             this};
+      AmxUnit<Way> u = {memory->a +
+                            (pair * all + p.at / amx_depth) * Memory::a_step,
+                        b,
+                        sums(p) + pair * amx_rows * amx_columns,
+                        steps(p),
+                        p.k0 + p.at > 0,
+                        &splitter,
+                        ceil_div(splitter.end, count(p)),
+                        meanwhile,
+                        this};
       row_steps = ceil_div(pending.end - pending.next, calls);
       if (m - (p.row + pair) * amx_rows <= amx_rows / 2)
-        multiply_unit<Products, 1>(u);
+        multiply_unit<Way, 1>(u);
       else
-        multiply_unit<Products, 2>(u);
+        multiply_unit<Way, 2>(u);
       if (last)
         begin_finish(p, pair, u.c);
     }
@@ -485,7 +493,8 @@ template <int Products, class Epilogue> struct AmxGemm {
       }
       if (row >= p.rows)
         continue;
-      if (row == first && !p.is_exact(first, vf(float(k) * 0x1p-99f)))
+      if (is_exact<Way> && row == first &&
+          !p.is_exact(first, vf(float(k) * 0x1p-99f)))
         compute_again(first);
       finish_tile<Epilogue>(p.sums + row * amx_columns, amx_columns,
                             c + (p.row + row) * ldc + p.col, ldc, 1, p.columns,
@@ -495,7 +504,7 @@ template <int Products, class Epilogue> struct AmxGemm {
 
   /// The pending sums of the tile of rows from `first` on, as f32 does it.
   __attribute__((noinline)) void compute_again(int64_t first) {
-    Tile t = {};
+    TileOf<typename Way::Stored> t = {};
     t.lda = lda;
     t.ldc = amx_columns;
     t.k = k;
@@ -509,11 +518,17 @@ template <int Products, class Epilogue> struct AmxGemm {
   }
 };
 
-/// How many products of parts a unit's Cfg asks for, 0 for none.
+/// How many products of parts a unit's Cfg asks for, 6, 3, 1 or 0, with B as it
+/// is stored: f32 makes at least three of it, bf16 as many as a has parts.
 template <class Cfg> constexpr int amx_products() {
+  int asked = 6;
   if constexpr (requires { Cfg::products; })
-    return Cfg::products;
-  return 6;
+    asked = Cfg::products;
+  if (same_type<typename Cfg::B, float>)
+    return asked == 1 ? 6 : asked;
+  if (same_type<typename Cfg::B, tn_bf16>)
+    return (asked + 1) / 2;
+  return 0;
 }
 
 /// Whether tiles pay for a product with so many rows.
@@ -533,7 +548,7 @@ inline int64_t amx_cost(int64_t pairs, int64_t columns) {
 template <class Cfg, class Epilogue, class Gemm>
 TN_FN void run_amx(const Gemm &g, Range pairs, Range columns, EpilogueArgs &e) {
   if constexpr (amx_products<Cfg>() != 0) {
-    AmxGemm<amx_products<Cfg>(), Epilogue> product = {
+    AmxGemm<Split<typename Cfg::B, amx_products<Cfg>()>, Epilogue> product = {
         g.a, g.lda, g.b, g.c, g.ldc, g.m, g.n, g.k, &e};
     product.run(pairs, columns);
   }
