@@ -100,6 +100,7 @@ std::optional<ir::ElementType> passes::storageOf(Precision precision) {
 StringRef passes::precisionName(Precision precision) {
   static constexpr StringLiteral names[] = {
       "", "f32", "f32-fast", "f32-fma", "tf32", "f16", "bf16", "int8", "fp8"};
+  static_assert(std::size(names) == static_cast<size_t>(Precision::Fp8) + 1);
   return names[static_cast<unsigned>(precision)];
 }
 

@@ -30,7 +30,7 @@ public:
            "'");
     if (!problem.empty())
       return userError("{0}", problem);
-    return std::move(nodes);
+    return nodes;
   }
 
 private:

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/kernels/support.h"
+
 #include <cpuid.h>
 #include <cstdio>
 #include <cstdlib>
@@ -43,7 +45,17 @@ __attribute__((constructor(101))) static void requireForm() {
   }
 }
 
+namespace {
+/// Each test has the same data, whichever run before it.
+struct SeedEachTest : testing::EmptyTestEventListener {
+  void OnTestStart(const testing::TestInfo &) override {
+    test::generator().seed(std::mt19937::default_seed);
+  }
+};
+} // namespace
+
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
+  testing::UnitTest::GetInstance()->listeners().Append(new SeedEachTest);
   return RUN_ALL_TESTS();
 }
