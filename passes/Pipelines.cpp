@@ -166,13 +166,18 @@ static Precision precisionOf(const ir::Module &module) {
   return f16 >= bf16 ? Precision::F16 : Precision::BF16;
 }
 
-/// Whether \p options want \p pass at all.
-static bool isWanted(StringRef pass, const PassOptions &options) {
+/// Whether \p options want \p pass at all. \p own is what the model's weights
+/// are stored in: what a model of f32 rounds to halves stays rounded.
+static bool isWanted(StringRef pass, const PassOptions &options,
+                     Precision own) {
   if (pass == "derive-kv-cache")
     return options.kvCache;
-  if (options.halves == Halves::Weights)
-    return pass != "assign-precision";
-  return pass != "widen-half" && pass != "narrow-weights";
+  bool onlyWeights = options.halves == Halves::Weights;
+  if (pass == "widen-half")
+    return onlyWeights && own != Precision::Model;
+  if (pass == "narrow-weights")
+    return onlyWeights;
+  return pass != "assign-precision" || !onlyWeights;
 }
 
 llvm::Expected<PipelineResult> passes::runPipeline(ir::Module &module,
@@ -183,9 +188,10 @@ llvm::Expected<PipelineResult> passes::runPipeline(ir::Module &module,
   if (llvm::Error error = checkNames(given))
     return error;
   PassOptions options = given;
+  Precision own = precisionOf(module);
   if (options.halves == Halves::Weights &&
       options.precision == Precision::Model)
-    options.precision = precisionOf(module);
+    options.precision = own;
   PassManager manager(options, remarks, log);
   if (module.stage == ir::Stage::Imported)
     if (llvm::Error error = manager.reachStage(module, ir::Stage::Imported))
@@ -194,7 +200,7 @@ llvm::Expected<PipelineResult> passes::runPipeline(ir::Module &module,
     if (stage <= module.stage || stage > upTo || manager.stopped())
       continue;
     for (StringRef name : pipeline(stage)) {
-      if (!isWanted(name, options))
+      if (!isWanted(name, options, own))
         continue;
       const PassInfo *info = findPass(name);
       assert(info && "the pipeline names a pass that is not in Passes.def");

@@ -7,8 +7,8 @@
 
 ///
 /// \file
-/// The law, for T one of f16 and bf16, where only weights are to be stored in
-/// halves (CPUs compute in f32 whatever memory holds):
+/// The law, for T one of f16 and bf16, in models whose weights are in halves,
+/// where nothing else is to be (CPUs compute in f32 whatever memory holds):
 ///
 ///   input : T       ->  cast(input) : f32
 ///   op : T          ->  the same op : f32

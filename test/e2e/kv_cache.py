@@ -54,8 +54,8 @@ def check_text(tenon, scratch, name):
     for how in ("cached", "state"):
         if made[how]["ids"] != made["plain"]["ids"]:
             problems.append(f"{how}: ids {made[how]['ids']}, expected {made['plain']['ids']}")
-        # A step reads and writes what one token needs, not what all do.
-        if made[how]["decode_bytes"] * 2 > made["plain"]["decode_bytes"]:
+        # A step reads the weights and what one token needs, not what all do.
+        if made[how]["decode_bytes"] * 4 > made["plain"]["decode_bytes"] * 3:
             problems.append(f"{how}: {made[how]['decode_bytes']} bytes to decode, {made['plain']['decode_bytes']} without a cache")
     return problems
 
