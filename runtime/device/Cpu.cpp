@@ -12,6 +12,7 @@
 
 #include <cstring>
 #include <ctime>
+#include <link.h>
 
 namespace tenon::rt {
 namespace {
@@ -22,6 +23,35 @@ int64_t now() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   return int64_t(time.tv_sec) * 1000000000 + time.tv_nsec;
+}
+
+/// What each thread has of the thread-local memory of the executable or library
+/// that `form` is in: the ELF segment PT_TLS.
+uint64_t threadLocalBytes(const void *form) {
+  struct Search {
+    uintptr_t place;
+    uint64_t bytes;
+  } search = {reinterpret_cast<uintptr_t>(form), 0};
+  dl_iterate_phdr(
+      [](dl_phdr_info *info, size_t, void *context) {
+        auto *search = static_cast<Search *>(context);
+        bool here = false;
+        uint64_t bytes = 0;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const ElfW(Phdr) &segment = info->dlpi_phdr[i];
+          if (segment.p_type == PT_TLS)
+            bytes = segment.p_memsz;
+          if (segment.p_type == PT_LOAD &&
+              search->place - (info->dlpi_addr + segment.p_vaddr) <
+                  segment.p_memsz)
+            here = true;
+        }
+        if (here)
+          search->bytes = bytes;
+        return int(here);
+      },
+      &search);
+  return search.bytes;
 }
 
 void teamBarrier(const tn_args *args) {
@@ -38,6 +68,9 @@ public:
     return format("%s, %u threads", model.form()->name, team->size());
   }
   unsigned workers() const override { return team->size(); }
+  uint64_t workerBytes() const override {
+    return threadLocalBytes(model.form());
+  }
 
   char *weights() override {
     return const_cast<char *>(

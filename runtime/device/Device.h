@@ -35,6 +35,8 @@ public:
   virtual std::string name() const = 0;
   /// Workers that profile() has rows for.
   virtual unsigned workers() const = 0;
+  /// Bytes that kernels keep for each worker beside the plan's buffers.
+  virtual uint64_t workerBytes() const { return 0; }
   /// What there is to say of the memory after a run; empty: nothing.
   virtual std::string memoryNote() const { return ""; }
 

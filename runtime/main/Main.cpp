@@ -73,13 +73,26 @@ Status readInputs(Runner &runner, const std::string &path) {
              : TN_ERROR("%s: %s", path.c_str(), status.message().c_str());
 }
 
-void printPeak(const Session &session) {
+/// With what the workers keep, if sizes do not depend on data.
+std::optional<int64_t> peakBytes(const Session &session) {
   auto peak = session.peakBytes();
+  if (peak)
+    *peak += session.device().workers() * session.device().workerBytes();
+  return peak;
+}
+
+void printPeak(const Session &session) {
+  auto peak = peakBytes(session);
   const Plan &plan = session.model().plan();
-  std::fprintf(stderr, "peak memory: %s (%s)\n",
+  const Device &device = session.device();
+  std::string own;
+  if (uint64_t bytes = device.workerBytes())
+    own = format(" + %u workers * %s", device.workers(),
+                 describeBytes(double(bytes)).c_str());
+  std::fprintf(stderr, "peak memory: %s (%s%s)\n",
                peak ? describeBytes(double(*peak)).c_str()
                     : "known once sizes are computed from the data",
-               plan.string(plan.header().peakFormula));
+               plan.string(plan.header().peakFormula), own.c_str());
 }
 
 void printMemoryNote(const Session &session) {
@@ -179,7 +192,7 @@ Status bench(Runner &runner, const Options &options) {
   }
   result.flops = session.flops();
   result.bytes = session.bytes();
-  result.peakBytes = session.peakBytes().value_or(0);
+  result.peakBytes = peakBytes(session).value_or(0);
   result.threads = session.threads();
   result.device = session.device().name();
   if (const tn_form *form = runner.model->form())
