@@ -145,8 +145,8 @@ TENON_API void tenon_lm_reset(tenon_lm *lm);
 /*
  * Several texts side by side. Short ones are padded: real[i] is 0 where
  * tokens[i] is padding, before or behind the text, and null says that none is.
- * GroupQueryAttention wants padding behind; models without position_ids count
- * it.
+ * GroupQueryAttention wants padding behind; models without position_ids, and
+ * sliding windows, count it, so there it belongs before.
  */
 TENON_API tenon_lm *tenon_lm_create_rows(const tenon_model *model,
                                          unsigned threads, size_t rows);
