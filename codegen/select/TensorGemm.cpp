@@ -43,7 +43,9 @@ struct GemmTuning {
 
   int64_t warps() const { return bm / wm * (bn / wn); }
   /// Whether registers are left for sharing k among blocks.
-  bool mayShare() const { return bm * bn <= 128 * 128; }
+  bool mayShare() const {
+    return bm * bn <= (operand == Operand::byte ? 64 : 128) * 128;
+  }
   /// As GemmShape of kernels/cuda/gemm_shape.cuh counts it.
   int64_t sharedBytes() const {
     int64_t slab = 16 * (wn + 8) * 4;

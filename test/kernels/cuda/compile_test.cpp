@@ -91,6 +91,11 @@ void checkCompiles(const std::string &what, const std::string &source,
   }
 }
 
+/// A tile of more sums than that is never chosen where k is shared.
+bool mayShare(const GemmTuning &t) {
+  return t.bm * t.bn <= (std::string(t.element) == "byte" ? 64 : 128) * 128;
+}
+
 std::string nameOf(const testing::TestParamInfo<int> &info) {
   return gemmTunings()[info.param].name;
 }
@@ -108,8 +113,7 @@ TEST_P(CompileGemm, EveryArch) {
   c.epilogue = true;
   c.nk = !isHalf;
   checkCompiles("plain", gemmSource(c), c.tuning.arch);
-  // A tile of more sums than that is never chosen where k is shared.
-  if (c.tuning.bm * c.tuning.bn > 128 * 128)
+  if (!mayShare(c.tuning))
     return;
   c.stream = true;
   c.nk = element == "byte";
@@ -153,7 +157,7 @@ TEST_P(CompileGemm, Convolutions) {
     c.kernelHeight = c.kernelWidth = kernel;
     c.stride = kernel == 3 ? 1 : kernel;
     c.pad = kernel == 3;
-    c.blocks = kernel;
+    c.blocks = mayShare(c.tuning) ? kernel : 0;
     checkCompiles("convolution", convSource(c), c.tuning.arch);
   }
 }
