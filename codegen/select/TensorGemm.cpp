@@ -42,7 +42,7 @@ struct GemmTuning {
   unsigned arch;
 
   int64_t warps() const { return bm / wm * (bn / wn); }
-  /// Whether registers are left for sharing k among blocks.
+  /// Whether registers are left for sharing k among blocks, or for a gather.
   bool mayShare() const {
     return bm * bn <= (operand == Operand::byte ? 64 : 128) * 128;
   }
@@ -86,6 +86,8 @@ struct Form {
   Math math;
   std::string in; ///< Cfg::In
   int64_t size;   ///< bytes of an element
+  /// B is gathered, which takes registers.
+  bool gathers = false;
 };
 
 /// What a product's sizes are.
@@ -181,7 +183,8 @@ const GemmTuning *chooseGemm(const Lowering &lowering, const Form &form,
     last = &tuning;
     std::optional<int64_t> rows = sizes.m.constant();
     bool tall = rows && *rows * 2 <= tuning.bm;
-    if (!tuning.mayShare() && shareOf(lowering, tuning, form, sizes).stream)
+    if (!tuning.mayShare() &&
+        (form.gathers || shareOf(lowering, tuning, form, sizes).stream))
       continue;
     int64_t blocks =
         sizes.guess(tuning.bm, tuning.bn) * mostShares(tuning, form, sizes.k);
@@ -392,9 +395,11 @@ std::optional<LaunchSpec> tensorConv(const Lowering &lowering, const View &x,
   Sizes sizes{w.shape[0], ir::numElements(ir::ShapeRef(y.shape).drop_front(2)),
               Dim(depth), y.shape[0]};
   View rows = *mergeDims(w, 1, w.rank());
+  Form form = formOf(lowering, x.element);
+  form.gathers = true;
   std::optional<LaunchSpec> spec =
-      tiledGemm(lowering, formOf(lowering, x.element), sizes, !chunks,
-                alignmentOf(rows, 1), y.element, epilogue);
+      tiledGemm(lowering, form, sizes, !chunks, alignmentOf(rows, 1), y.element,
+                epilogue);
   if (!spec)
     return std::nullopt;
   spec->kernel = "conv_gemm";
