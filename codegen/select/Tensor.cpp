@@ -26,10 +26,6 @@ constexpr AttentionTuning attentionTunings[] = {
 #include "codegen/kernels/cuda/tunings.def"
 };
 
-bool isHalf(ElementType element) {
-  return element == ElementType::F16 || element == ElementType::BF16;
-}
-
 } // namespace
 
 bool useTensorAttention(const Lowering &lowering, LaunchSpec &spec,

@@ -12,6 +12,10 @@
 
 namespace tenon::codegen {
 
+inline bool isHalf(ir::ElementType element) {
+  return element == ir::ElementType::F16 || element == ir::ElementType::BF16;
+}
+
 /// The launch of the tiled GEMM (kernels/cuda/gemm.cuh) for
 /// c[..., M, N] = a[..., M, K] b[..., K, N], all of one rank, with a tuning
 /// that suits the sizes and that every architecture asked for has; operands,

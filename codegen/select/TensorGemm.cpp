@@ -76,10 +76,6 @@ constexpr BulkTuning bulkTunings[] = {
 #include "codegen/kernels/cuda/tunings.def"
 };
 
-bool isHalf(ElementType element) {
-  return element == ElementType::F16 || element == ElementType::BF16;
-}
-
 /// What is multiplied, and how.
 struct Form {
   Operand operand;

@@ -26,10 +26,10 @@
 /// scalars; ops outside the list; and values that follow from integers and
 /// constants alone: positions, angles and masks have too many values for T.
 
-#include "ir/Builder.h"
 #include "passes/Pass.h"
 #include "passes/analysis/PackedWeights.h"
 #include "passes/fusion/ScalarRegion.h"
+#include "passes/precision/Half.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
@@ -46,11 +46,7 @@ bool isSingle(const Value *value) {
   return value && value->element() == ElementType::F32;
 }
 
-Value *castTo(Builder builder, Value *value, ElementType element) {
-  CastAttrs attrs;
-  attrs.to = element;
-  return builder.buildCast({value}, std::move(attrs));
-}
+using passes::castTo;
 
 /// Ops whose kernels read and write halves where a cast stands beside them.
 bool isBulk(OpKind kind) {

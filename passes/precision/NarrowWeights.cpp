@@ -20,9 +20,9 @@
 /// splats do; and a matrix with an element that T cannot hold as a finite
 /// number.
 
-#include "ir/Builder.h"
 #include "passes/Pass.h"
 #include "passes/Pipelines.h"
+#include "passes/precision/Half.h"
 #include "llvm/ADT/DenseMap.h"
 #include <cmath>
 
@@ -34,11 +34,7 @@ namespace {
 constexpr llvm::StringLiteral passName = "narrow-weights";
 constexpr uint64_t leastElements = 4096;
 
-Value *castTo(Builder builder, Value *value, ElementType element) {
-  CastAttrs attrs;
-  attrs.to = element;
-  return builder.buildCast({value}, std::move(attrs));
-}
+using passes::castTo;
 
 class Narrowing {
 public:

@@ -18,8 +18,8 @@
 /// Not matched: ops that only move elements, casts, `where`, and scatters that
 /// replace. cast(cast(x: f32) : T) : f32 stays: it rounds.
 
-#include "ir/Builder.h"
 #include "passes/Pass.h"
+#include "passes/precision/Half.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace tenon;
@@ -30,9 +30,7 @@ namespace {
 constexpr llvm::StringLiteral passName = "promote-half";
 constexpr llvm::StringLiteral law = "half-precision ops compute in f32";
 
-bool isHalf(ElementType element) {
-  return element == ElementType::F16 || element == ElementType::BF16;
-}
+using passes::isHalf;
 
 /// Whether \p op does more with its elements than to move them.
 bool computes(const Op &op) {
@@ -99,8 +97,8 @@ public:
   }
 
 private:
-  /// How many of \p op's operands are tensors that it computes with; those of an
-  /// epilogue are the region's business.
+  /// How many of \p op's operands are tensors that it computes with; those of
+  /// an epilogue are the region's business.
   static unsigned numTensors(const Op &op) {
     return op.region() ? 2 : op.numOperands();
   }

@@ -23,8 +23,8 @@
 /// Not matched: functions with caches of T as inputs (of rank 4 and more): to
 /// cast them would be to copy them in every run. promote-half does those.
 
-#include "ir/Builder.h"
 #include "passes/Pass.h"
+#include "passes/precision/Half.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -36,16 +36,9 @@ namespace {
 constexpr llvm::StringLiteral passName = "widen-half";
 constexpr llvm::StringLiteral law = "half-precision values are f32 inside";
 
-bool isHalf(ElementType element) {
-  return element == ElementType::F16 || element == ElementType::BF16;
-}
-bool isHalf(const Value *value) { return value && isHalf(value->element()); }
+using passes::castTo, passes::isHalf;
 
-Value *castTo(Builder builder, Value *value, ElementType element) {
-  CastAttrs attrs;
-  attrs.to = element;
-  return builder.buildCast({value}, std::move(attrs));
-}
+bool isHalf(const Value *value) { return value && isHalf(value->element()); }
 
 class Widening {
 public:
