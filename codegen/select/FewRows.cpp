@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/select/FewRows.h"
+#include "codegen/select/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -47,11 +48,6 @@ const GemvTuning &chooseGemv(Dim n, Dim k) {
   return *llvm::find_if(gemvTunings, [&](const GemvTuning &tuning) {
     return tuning.name == wanted;
   });
-}
-
-bool isGpuFloat(ElementType element) {
-  return element == ElementType::F32 || element == ElementType::F16 ||
-         element == ElementType::BF16;
 }
 
 /// The matrix as the kernel takes it: its name, its part of the Cfg, its views.

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/select/JoinParts.h"
-#include "codegen/select/Lowering.h"
+#include "codegen/select/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace tenon::codegen {
@@ -53,16 +53,11 @@ std::optional<View> widened(View view) {
   return view;
 }
 
-bool movesAsFloat(ElementType element) {
-  return element == ElementType::F32 || element == ElementType::F16 ||
-         element == ElementType::BF16;
-}
-
 /// A copy, with or without a conversion among f32 and halves.
 bool isCopy(const Unit &unit, const Launch &launch) {
   if (unit.kernel != "loop" || launch.views.size() != 2 ||
-      !movesAsFloat(launch.views[0].element) ||
-      !movesAsFloat(launch.views[1].element))
+      !isGpuFloat(launch.views[0].element) ||
+      !isGpuFloat(launch.views[1].element))
     return false;
   // One that takes place only sometimes has another grid.
   constexpr int64_t perBlock = 1024;

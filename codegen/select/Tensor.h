@@ -16,6 +16,11 @@ inline bool isHalf(ir::ElementType element) {
   return element == ir::ElementType::F16 || element == ir::ElementType::BF16;
 }
 
+/// Whether kernels of GPUs load and store it as a float.
+inline bool isGpuFloat(ir::ElementType element) {
+  return element == ir::ElementType::F32 || isHalf(element);
+}
+
 /// The launch of the tiled GEMM (kernels/cuda/gemm.cuh) for
 /// c[..., M, N] = a[..., M, K] b[..., K, N], all of one rank, with a tuning
 /// that suits the sizes and that every architecture asked for has; operands,

@@ -22,6 +22,7 @@
 /// With a symbolic number of rows these are formulas of the plan.
 
 #include "codegen/emit/CppText.h"
+#include "codegen/select/FewRows.h"
 #include "codegen/select/Tensor.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -120,9 +121,6 @@ int64_t mostShares(const GemmTuning &tuning, const Form &form, Dim k) {
 /// The least number of blocks with which a GPU is busy.
 constexpr int64_t enoughBlocks = 96;
 
-/// 1 where \p dim is greater than 0, else 0.
-Dim isPositive(Dim dim) { return Dim::min(Dim(1), Dim::max(Dim(0), dim)); }
-
 /// Blocks of a batch, and scratch, by the rules above.
 struct Share {
   Dim blocks;
@@ -144,9 +142,9 @@ Share shareOf(const Lowering &lowering, const GemmTuning &tuning,
   if (sizes.batches.isConstant(1)) {
     Dim waves = Dim::ceilDiv(blocks, s);
     Dim all = tiles * Dim(depthOf(tuning, form, sizes.k));
-    Dim streams = isPositive(Dim(5) - waves) *
-                  isPositive(waves * s * Dim(4) - blocks * Dim(5)) *
-                  isPositive(all - s * Dim(leastShare) + Dim(1));
+    Dim streams = isAtMost(waves, 4) *
+                  isAbove(waves * s * Dim(4) - blocks * Dim(5), 0) *
+                  isAbove(all - s * Dim(leastShare), -1);
     blocks = blocks + streams * (s - blocks);
   }
   if (blocks == tiles)
@@ -228,8 +226,8 @@ std::optional<VariantSpec> hopperForm(const Lowering &lowering, const View &a,
       tuning = &each;
   Dim tiles = sizes.tiles(tuning->bm, tuning->bn);
   VariantSpec form;
-  form.when = isPositive(sizes.m - Dim(64)) *
-              isPositive(tiles * sizes.batches - Dim(quarter - 1));
+  form.when =
+      isAbove(sizes.m, 64) * isAbove(tiles * sizes.batches, quarter - 1);
   if (form.when.isConstant(0))
     return std::nullopt;
   form.arch = 90;

@@ -43,6 +43,16 @@ inline namespace TN_FORM {
 /// Vectors in a panel's row.
 inline constexpr int panel_vectors = int(panel_columns / vf::width);
 
+/// Writes the sums of a panel's columns: [Rows][panel_columns].
+template <int Rows>
+TN_FN void store_sums(const vf (&acc)[Rows][panel_vectors], float *sums) {
+  TN_UNROLL
+  for (int i = 0; i < Rows; ++i)
+    TN_UNROLL
+  for (int v = 0; v < panel_vectors; ++v)
+    store(sums + i * panel_columns + v * vf::width, acc[i][v]);
+}
+
 /// How far ahead of their use codes are fetched where reading them is what
 /// takes the time: the hardware's own prefetching ends at each page.
 inline constexpr int64_t codes_ahead = 4096;

@@ -163,11 +163,7 @@ few_rows_panel(const CodesB<Cfg> &b, int64_t panel, const float *a, int64_t lda,
       }
     }
   }
-  TN_UNROLL
-  for (int i = 0; i < Rows; ++i)
-    TN_UNROLL
-  for (int v = 0; v < pv; ++v)
-    store(sums + i * panel_columns + v * vf::width, acc[i][v]);
+  store_sums(acc, sums);
 }
 
 template <class Cfg, int Rows = few_rows>

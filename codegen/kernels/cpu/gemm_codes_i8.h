@@ -163,11 +163,7 @@ __attribute__((noinline)) void i8_panel(const CodesB<Cfg> &b,
       }
     }
   }
-  TN_UNROLL
-  for (int i = 0; i < Rows; ++i)
-    TN_UNROLL
-  for (int v = 0; v < pv; ++v)
-    store(sums + i * panel_columns + v * vf::width, acc[i][v]);
+  store_sums(acc, sums);
 }
 
 template <class Cfg, int Rows = i8_tile>
