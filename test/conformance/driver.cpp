@@ -6,89 +6,201 @@
 //===----------------------------------------------------------------------===//
 
 /// \file
-/// tenon-conformance LIST: each line of LIST is a case, with the fields
-/// MODEL.onnx, INPUTS.npz, EXPECTED.npz, RTOL, ATOL separated by tabs. Prints
-/// one line for each, in order: `pass`, or `import`, `run` or `differ` and after
-/// a tab the message.
+/// tenon-conformance TARGET LIST: each line of LIST is a case, with the fields
+/// MODEL.onnx, INPUTS.onnx, EXPECTED.onnx, RTOL, ATOL separated by tabs. The
+/// tensors are initializers that are outputs of a graph without nodes, which
+/// is how ONNX stores every element type; `-` where there are none. An empty
+/// line ends a batch: its cases share compiled units.
+///
+/// Prints for the case of each line, numbered from 0, `N begin` before it is
+/// imported, and what became of it: `N pass`, or `N`, how far it came, and the
+/// message, separated by tabs.
 
 #include "frontend/Import.h"
 #include "ir/eval/Compare.h"
 #include "ir/eval/Evaluator.h"
 #include "ir/support/Diag.h"
 #include "ir/verify/Verify.h"
-#include "tools/common/TensorFile.h"
+#include "passes/Pipelines.h"
+#include "tools/tenon-run/Target.h"
 #include "llvm/Support/LineIterator.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace tenon;
 
 namespace {
 
-/// How far a case came.
-struct Outcome {
-  llvm::StringRef status = "pass";
-  llvm::Error error = llvm::Error::success();
+using Tensors = std::vector<ir::Tensor>;
+
+/// A case that was imported and awaits its run.
+struct Case {
+  unsigned number;
+  std::unique_ptr<ir::Module> module;
+  Tensors inputs, expected;
+  ir::Tolerance tolerance;
 };
 
-Outcome compareAll(llvm::ArrayRef<ir::Tensor> found,
-                   llvm::ArrayRef<ir::Tensor> expected,
-                   ir::Tolerance tolerance) {
-  for (size_t i = 0; i != expected.size(); ++i) {
-    ir::Comparison result = ir::compare(found[i], expected[i], tolerance);
-    if (!result.equal)
-      return {"differ", userError("output {0}: {1}", i, result.message)};
-  }
-  return {};
+void report(unsigned number, llvm::StringRef status, llvm::Error error) {
+  std::string message = llvm::toString(std::move(error));
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  llvm::outs() << number << '\t' << status;
+  if (!message.empty())
+    llvm::outs() << '\t' << message;
+  llvm::outs() << '\n';
+  llvm::outs().flush();
 }
 
-Outcome runCase(llvm::ArrayRef<llvm::StringRef> fields) {
-  ir::Tolerance tolerance;
-  if (fields.size() != 5 || fields[3].getAsDouble(tolerance.rtol) ||
-      fields[4].getAsDouble(tolerance.atol))
-    return {"run", userError("malformed case")};
+llvm::Expected<std::unique_ptr<ir::Module>> import(llvm::StringRef path) {
   frontend::ImportOptions options;
   options.warn = [](llvm::StringRef) {};
-  auto module = frontend::importOnnx(fields[0], options);
+  auto module = frontend::importOnnx(path, options);
   if (!module)
-    return {"import", module.takeError()};
+    return module.takeError();
   if (llvm::Error error = ir::verify(**module))
-    return {"import", withPrefix(std::move(error), "verifier: ")};
-  const ir::Func &func = (*module)->entry();
-  auto inputs = tools::readInputs(fields[1].str(), func);
-  if (!inputs)
-    return {"run", inputs.takeError()};
-  auto expected = tools::readOutputs(fields[2].str(), func);
-  if (!expected)
-    return {"differ", expected.takeError()};
-  auto results = ir::evaluate(func, *inputs);
-  if (!results)
-    return {"run", results.takeError()};
-  return compareAll(*results, *expected, tolerance);
+    return withPrefix(std::move(error), "verifier: ");
+  return module;
+}
+
+llvm::Expected<Tensors> readTensors(llvm::StringRef path) {
+  if (path == "-")
+    return Tensors();
+  auto module = import(path);
+  if (!module)
+    return module.takeError();
+  return ir::evaluate((*module)->entry(), {});
+}
+
+/// Reads what a line names. Errors are the case's own, at stage "import".
+llvm::Expected<Case> readCase(unsigned number,
+                              llvm::ArrayRef<llvm::StringRef> fields) {
+  Case result{number, nullptr, {}, {}, {}};
+  if (fields.size() != 5 || fields[3].getAsDouble(result.tolerance.rtol) ||
+      fields[4].getAsDouble(result.tolerance.atol))
+    return userError("malformed case");
+  auto module = import(fields[0]);
+  if (!module)
+    return module.takeError();
+  result.module = std::move(*module);
+  for (auto [path, tensors] : {std::pair(fields[1], &result.inputs),
+                               std::pair(fields[2], &result.expected)}) {
+    llvm::Expected<Tensors> read = readTensors(path);
+    if (!read)
+      return read.takeError();
+    *tensors = std::move(*read);
+  }
+  const ir::Block &body = result.module->entry().body;
+  if (result.inputs.size() != body.numArguments())
+    return userError("{0} inputs given, expected {1}", result.inputs.size(),
+                     body.numArguments());
+  for (auto [i, input] : llvm::enumerate(result.inputs))
+    if (input.element != body.argument(i)->element())
+      return userError("input {0} is {1}, expected {2}", i,
+                       mnemonic(input.element), body.argument(i)->type);
+  return result;
+}
+
+llvm::Error runPasses(ir::Module &module, llvm::StringRef target) {
+  passes::PassOptions options;
+  options.halves = target == "cpu" ? passes::Halves::Weights
+                                   : passes::Halves::Everywhere;
+  passes::Remarks remarks;
+  auto result = passes::runPipeline(module, ir::Stage::Fused, options, remarks,
+                                    llvm::nulls());
+  return result ? llvm::Error::success() : result.takeError();
+}
+
+void runCase(const Case &test, run::Target &target) {
+  const ir::Func &func = test.module->entry();
+  llvm::Expected<Tensors> results =
+      target.run(*test.module, func, test.inputs);
+  if (!results) {
+    llvm::Error error = results.takeError();
+    bool noKernel = error.isA<run::NoKernel>();
+    return report(test.number, noKernel ? "select" : "run", std::move(error));
+  }
+  for (size_t i = 0; i != test.expected.size(); ++i) {
+    ir::Comparison result =
+        ir::compare((*results)[i], test.expected[i], test.tolerance);
+    if (!result.equal)
+      return report(test.number, "differ",
+                    userError("output {0}: {1}", i, result.message));
+  }
+  report(test.number, "pass", llvm::Error::success());
+}
+
+/// In a process of its own, so that one that crashes takes no other with it.
+void runApart(const Case &test, run::Target &target) {
+  llvm::outs().flush();
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(120);
+    runCase(test, target);
+    _exit(0);
+  }
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child)
+    report(test.number, "crash", userError("no process for it"));
+  else if (WIFSIGNALED(status))
+    report(test.number, "crash", userError("{0}", strsignal(WTERMSIG(status))));
+  else if (WEXITSTATUS(status) != 0)
+    report(test.number, "crash",
+           userError("exit status {0}", WEXITSTATUS(status)));
+}
+
+void runBatch(std::vector<Case> &cases, llvm::StringRef targetName) {
+  auto target = llvm::cantFail(run::makeTarget(targetName));
+  std::vector<const ir::Module *> modules;
+  for (const Case &test : cases)
+    modules.push_back(test.module.get());
+  target->prepare(modules);
+  for (const Case &test : cases)
+    runApart(test, *target);
+  cases.clear();
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 2) {
-    llvm::errs() << "usage: tenon-conformance LIST\n";
+  if (argc != 3) {
+    llvm::errs() << "usage: tenon-conformance TARGET LIST\n";
     return 2;
   }
-  auto buffer = llvm::MemoryBuffer::getFile(argv[1], /*IsText=*/true);
+  llvm::StringRef target = argv[1];
+  if (auto known = run::makeTarget(target); !known) {
+    llvm::errs() << llvm::toString(known.takeError()) << '\n';
+    return 2;
+  }
+  auto buffer = llvm::MemoryBuffer::getFile(argv[2], /*IsText=*/true);
   if (!buffer) {
-    llvm::errs() << argv[1] << ": " << buffer.getError().message() << '\n';
+    llvm::errs() << argv[2] << ": " << buffer.getError().message() << '\n';
     return 2;
   }
-  for (llvm::line_iterator line(**buffer); !line.is_at_end(); ++line) {
+  std::vector<Case> batch;
+  unsigned number = 0;
+  for (llvm::line_iterator line(**buffer, /*SkipBlanks=*/false);
+       !line.is_at_end(); ++line) {
+    if (line->empty()) {
+      runBatch(batch, target);
+      continue;
+    }
     llvm::SmallVector<llvm::StringRef, 5> fields;
     line->split(fields, '\t');
-    Outcome outcome = runCase(fields);
-    std::string message = llvm::toString(std::move(outcome.error));
-    std::replace(message.begin(), message.end(), '\n', ' ');
-    llvm::outs() << outcome.status;
-    if (!message.empty())
-      llvm::outs() << '\t' << message;
-    llvm::outs() << '\n';
-    llvm::outs().flush();
+    report(number, "begin", llvm::Error::success());
+    llvm::Expected<Case> test = readCase(number++, fields);
+    if (!test) {
+      report(number - 1, "import", test.takeError());
+      continue;
+    }
+    if (target != "ref")
+      if (llvm::Error error = runPasses(*test->module, target)) {
+        report(number - 1, "passes", std::move(error));
+        continue;
+      }
+    batch.push_back(std::move(*test));
   }
+  runBatch(batch, target);
   return 0;
 }

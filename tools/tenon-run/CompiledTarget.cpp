@@ -15,23 +15,25 @@
 using namespace tenon;
 using namespace tenon::run;
 
-void CompiledTarget::compile(const ir::Module &module) {
+void CompiledTarget::prepare(llvm::ArrayRef<const ir::Module *> modules) {
   compiled.clear();
-  current = &module;
   options.maxContext = maxContext;
   std::vector<kernel::Program *> programs;
-  for (const auto &func : module.funcs) {
-    Compiled &entry = compiled[func.get()];
+  auto lower = [&](const ir::Module &module, const ir::Func &func) {
+    Compiled &entry = compiled[&func];
     llvm::Expected<kernel::Program> program =
-        codegen::lower(module, *func, options);
+        codegen::lower(module, func, options);
     if (!program) {
       entry.error = llvm::toString(program.takeError());
       entry.lowered = false;
-      continue;
+      return;
     }
     entry.program = std::move(*program);
     programs.push_back(&entry.program);
-  }
+  };
+  for (const ir::Module *module : modules)
+    for (const auto &func : module->funcs)
+      lower(*module, *func);
   if (llvm::Error error = load(codegen::shareUnits(programs))) {
     // Every function has the compiler's complaint.
     std::string message = llvm::toString(std::move(error));
@@ -85,8 +87,8 @@ llvm::Error toError(const rt::Status &status) {
 llvm::Expected<std::vector<ir::Tensor>>
 CompiledTarget::run(const ir::Module &module, const ir::Func &func,
                     llvm::ArrayRef<ir::Tensor> inputs) {
-  if (current != &module)
-    compile(module);
+  if (!compiled.count(&func))
+    prepare({&module});
   Compiled &entry = compiled[&func];
   if (!entry.lowered)
     return llvm::make_error<NoKernel>(entry.error);

@@ -15,11 +15,12 @@
 namespace tenon::run {
 
 /// A target of the code generator: the CPU, or the CUDA target on the emulator.
-/// Compiles all functions of a module at once when the first is called;
-/// functions without a kernel fail when they are called.
+/// Compiles all functions of a module at once when the first is called, unless
+/// they were prepared; functions without a kernel fail when they are called.
 class CompiledTarget final : public Target {
 public:
   explicit CompiledTarget(codegen::Target target) { options.target = target; }
+  void prepare(llvm::ArrayRef<const ir::Module *> modules) override;
   llvm::Expected<std::vector<ir::Tensor>>
   run(const ir::Module &module, const ir::Func &func,
       llvm::ArrayRef<ir::Tensor> inputs) override;
@@ -31,11 +32,9 @@ private:
     bool lowered = true;
     std::string error; ///< not empty: why there is no program
   };
-  void compile(const ir::Module &module);
   llvm::Error load(llvm::ArrayRef<kernel::Unit> units);
 
   codegen::TargetOptions options;
-  const ir::Module *current = nullptr;
   std::map<const ir::Func *, Compiled> compiled;
 };
 

@@ -36,6 +36,9 @@ private:
 class Target {
 public:
   virtual ~Target() = default;
+  /// Makes all functions of \p modules ready at once, where that is cheaper:
+  /// they share compiled units. They must outlive their runs.
+  virtual void prepare(llvm::ArrayRef<const ir::Module *> modules) {}
   virtual llvm::Expected<std::vector<ir::Tensor>>
   run(const ir::Module &module, const ir::Func &func,
       llvm::ArrayRef<ir::Tensor> inputs) = 0;
