@@ -202,15 +202,9 @@ const HeaderTexts &headerTexts() {
 } // namespace
 
 struct Nvrtc::Api {
-  void *library = nullptr;
 #define TN_FUNCTION(name, parameters) int(*name) parameters = nullptr;
   TN_NVRTC_API(TN_FUNCTION)
 #undef TN_FUNCTION
-
-  ~Api() {
-    if (library)
-      dlclose(library);
-  }
 };
 
 llvm::Error Nvrtc::load(llvm::StringRef file) {
@@ -220,12 +214,12 @@ llvm::Error Nvrtc::load(llvm::StringRef file) {
   if (llvm::StringRef folder = path::parent_path(file); !folder.empty())
     for (const std::string &part : matching(folder, "libnvrtc-builtins.so"))
       dlopen(part.c_str(), RTLD_NOW | RTLD_LOCAL);
-  made->library = dlopen(file.str().c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!made->library)
+  // Never closed: it would lose memory of its own.
+  void *library = dlopen(file.str().c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
     return userError("{0}", dlerror());
 #define TN_FUNCTION(name, parameters)                                          \
-  made->name =                                                                 \
-      reinterpret_cast<int(*) parameters>(dlsym(made->library, #name));        \
+  made->name = reinterpret_cast<int(*) parameters>(dlsym(library, #name));     \
   if (!made->name)                                                             \
     return userError("{0}: no function {1}: too old", file, #name);
   TN_NVRTC_API(TN_FUNCTION)

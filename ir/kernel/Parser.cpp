@@ -12,6 +12,7 @@
 #include "llvm/ADT/StringSwitch.h"
 #include <cstdlib>
 #include <cstring>
+#include <sys/mman.h>
 
 namespace tenon::kernel {
 
@@ -88,11 +89,13 @@ ir::ConstantRef absentContents(ElementType element,
       ir::byteSize(element, *ir::elementCount(shape));
   if (!bytes)
     return nullptr;
-  std::shared_ptr<uint8_t> zeros(
-      static_cast<uint8_t *>(std::calloc(std::max<uint64_t>(*bytes, 1), 1)),
-      std::free);
-  if (!zeros)
+  size_t size = std::max<uint64_t>(*bytes, 1);
+  void *pages = mmap(nullptr, size, PROT_READ,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (pages == MAP_FAILED)
     return nullptr;
+  std::shared_ptr<uint8_t> zeros(static_cast<uint8_t *>(pages),
+                                 [size](uint8_t *p) { munmap(p, size); });
   return ir::Constant::dense(element, shape, {zeros.get(), size_t(*bytes)},
                              zeros, name);
 }
@@ -181,8 +184,8 @@ void Parser::weight(Cursor &c) {
   std::optional<uint64_t> count = ir::elementCount(shape);
   if (!count)
     return c.fail("not the shape of a weight");
-  for (WeightLayout layout : {WeightLayout::Panels16Codes, WeightLayout::Panels16,
-                              WeightLayout::Columns})
+  for (WeightLayout layout : {WeightLayout::Panels16Codes,
+                              WeightLayout::Panels16, WeightLayout::Columns})
     if (w.layout == WeightLayout::RowMajor && c.eat(layoutName(layout)))
       w.layout = layout;
   if (w.layout != WeightLayout::RowMajor) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A real model, all-MiniLM-L6-v2: real_weights.py TENON SCRATCH
+"""A real model, all-MiniLM-L6-v2: real_weights.py TENON SCRATCH [--any-size]
 
 Compiles it once and checks, for several shapes of the one artifact: its embeddings against ONNX Runtime's (1e-4; two
 correct implementations differ by about 1e-6), that what the process needs at its peak is within 5 % or 8 MB of the
 formula that it prints before it runs, that the artifact is at most 2 MB larger than its weights, and that all six
-attentions and thirteen layer norms fused.
+attentions and thirteen layer norms fused. --any-size: neither memory nor the artifact's size is held to anything.
 """
 import re
 import subprocess
@@ -46,7 +46,8 @@ def main():
 
     weights = float(re.search(r"weights +([\d.]+) MB", subprocess.run([artifact, "--info"], capture_output=True, text=True).stdout)[1])
     over = artifact.stat().st_size / 1e6 - weights
-    if over > 2:
+    sizes_count = "--any-size" not in sys.argv
+    if sizes_count and over > 2:
         problems.append(f"the artifact is {over:.2f} MB larger than its weights")
 
     largest = 0
@@ -67,7 +68,7 @@ def main():
             problems.append(f"{batch}x{sequence}: mapped and large pages give different results")
         largest = max(largest, printed_bytes(done.stderr))
     peak = subprocess_peak(artifact, scratch)
-    if abs(peak - largest) > max(0.05 * largest, 8e6):
+    if sizes_count and abs(peak - largest) > max(0.05 * largest, 8e6):
         problems.append(f"peak memory was {peak / 1e6:.1f} MB, printed {largest / 1e6:.1f} MB")
     print(f"artifact {over:.2f} MB over its weights, peak {peak / 1e6:.1f} MB of {largest / 1e6:.1f} MB printed")
     print("\n".join(problems) or "all right")

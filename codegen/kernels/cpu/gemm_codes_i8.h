@@ -76,20 +76,19 @@ template <class Cfg> struct RowsI8 {
       most = max_raw(abs(x), most);
       poison = fma(x, vf(0), poison); // NaN if x is not finite
     }
-    float greatest = reduce_max(most);
-    bool counts = greatest >= 0x1p-100f;
+    float greatest = reduce_max(most), poisoned = reduce_add(poison);
+    bool counts = greatest >= 0x1p-100f && poisoned == 0;
     vf inverse = vf(counts ? 127 / greatest : 0);
     vi sum = vi(0);
     int8_t *q = codes + row * row_bytes;
     // Up to a multiple of 16, where the group that K ends in is filled with 0.
     for (int64_t k = r.begin; k < round_up(r.end, 16); k += w) {
-      vf x = k < r.end ? load_n(a + k, r.end - k) : vf(0);
+      vf x = counts && k < r.end ? load_n(a + k, r.end - k) : vf(0);
       vi rounded = to_int(x * inverse);
       sum = sum + rounded;
       store_i8(q + k, rounded);
     }
-    scales[row * spans + s] =
-        (counts ? greatest / 127 : 0) + reduce_add(poison);
+    scales[row * spans + s] = (counts ? greatest / 127 : 0) + poisoned;
     int32_t total = int32_t(reduce_add(to_float(sum)));
     starts[row * spans + s] = exact_zero ? -int32_t(Cfg::zero) * total : total;
   }
