@@ -17,8 +17,6 @@ LARGEST, PER_OP = 1500, 4
 
 
 def node_tests():
-    known = {op for line in (TEST / "conformance/ops.txt").read_text().splitlines() if not line.startswith("#")
-             for op in line.split()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.loader import load_model_tests
@@ -33,7 +31,7 @@ def node_tests():
         # Functions spell one op out; they are tried too.
         kind = op if len(nodes) == 1 else f"{op}, expanded"
         data = model.SerializeToString()
-        if {n.op_type for n in nodes} <= known and len(data) <= LARGEST and made.get(kind, 0) < PER_OP:
+        if len(data) <= LARGEST and made.get(kind, 0) < PER_OP:
             made[kind] = made.get(kind, 0) + 1
             yield test.name, data
 
