@@ -68,6 +68,7 @@ static constexpr StringLiteral fusedPipeline[] = {
     "promote-half",
     // 5. Matrices as codes, whole as they were merged.
     "quantise-weights",
+    "fuse-byte-products",
     "fuse-epilogue",
     // 6. What elementwise work is left over.
     "fuse-elementwise",
@@ -175,7 +176,7 @@ static bool isWanted(StringRef pass, const PassOptions &options,
   bool onlyWeights = options.halves == Halves::Weights;
   if (pass == "widen-half")
     return onlyWeights && own != Precision::Model;
-  if (pass == "narrow-weights")
+  if (pass == "narrow-weights" || pass == "fuse-byte-products")
     return onlyWeights;
   return pass != "assign-precision" || !onlyWeights;
 }

@@ -13,5 +13,5 @@ if ! cmp -s bench/requirements.txt "$stamp"; then
   .venv-bench/bin/pip install --quiet --disable-pip-version-check -r bench/requirements.txt
   cp bench/requirements.txt "$stamp"
 fi
-.venv-bench/bin/python bench/run.py build/bin/tenon --machine build/bench/machine/machine-peak --models "$models" \
+.venv-bench/bin/python bench/run.py build/bin/tenon --machine build/bin/machine-peak --models "$models" \
   --out build/bench-result "$@"

@@ -63,10 +63,12 @@ llvm::Error storeComputed(const ir::Constant &value, Write write) {
 llvm::Error storeCodes(llvm::ArrayRef<uint8_t> elements, unsigned bits,
                        const Weight::Matrix &m, Write write) {
   constexpr int64_t columns = tn::panel_columns;
-  unsigned perByte = 8 / bits;
+  unsigned perByte = std::max(1u, 8 / bits), size = std::max(1u, bits / 8);
   std::vector<uint8_t> panel(tn::panel_bytes(m.k, bits));
   auto code = [&](int64_t i, int64_t j) {
     uint64_t index = m.offset + i * m.rowStride + j * m.columnStride;
+    if (size == 2)
+      return unsigned(elements[2 * index] | elements[2 * index + 1] << 8);
     unsigned byte = elements[index / perByte];
     return byte >> (index % perByte * bits) & ((1u << bits) - 1);
   };

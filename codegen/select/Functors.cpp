@@ -155,10 +155,16 @@ bool isVectorizable(const Functor &functor) {
   for (const Functor::Argument &argument : functor.arguments)
     if (!fits(argument.element))
       return false;
+  auto isByte = [&](unsigned value) {
+    return functor.elementOf(value) == ElementType::U8;
+  };
   for (const Functor::Node &node : functor.nodes) {
     bool boolLiteral =
         node.kind == OpKind::Const && node.element == ElementType::Bool;
-    if (!fits(node.element) || boolLiteral)
+    bool byte = node.kind == OpKind::Cast && node.element == ElementType::U8 &&
+                functor.elementOf(node.operands[0]) == ElementType::F32;
+    if ((!fits(node.element) && !byte) || boolLiteral ||
+        llvm::any_of(node.operands, isByte))
       return false;
   }
   std::vector<bool> literal = literalValues(functor);

@@ -172,13 +172,59 @@ LaunchSpec packedProduct(Lowering &lowering, const ir::Op &op, Product &p,
   return spec;
 }
 
+/// The product in bf16.
+LaunchSpec bf16Kernel(Lowering &lowering, const ir::Op &op, Product &p,
+                      const HalfMatrix &half, const Epilogue &epilogue) {
+  LaunchSpec spec;
+  spec.kernel = "gemm_bf16";
+  spec.config.integer("N", half.matrix.n)
+      .integer("K", half.matrix.k)
+      .rank("rank", p.c.rank())
+      .types("Operands", epilogue.elements);
+  spec.operands = {
+      lowering.fit(op, toBatch(lowering, p.a, p), Strides::InnerContiguous),
+      lowering.packed(half.value, kernel::WeightLayout::Panels16Codes,
+                      half.matrix)};
+  spec.scratchBytes = ir::numElements(p.batch()) * p.m() *
+                      Dim(tn::half_row_bytes(half.matrix.k));
+  return spec;
+}
+
+/// The product of bytes, whose a has the view p.a.
+LaunchSpec byteKernel(Lowering &lowering, const ir::Op &op, Product &p,
+                      const ByteProduct &bytes, const Epilogue &epilogue) {
+  LaunchSpec spec;
+  spec.kernel = "gemm_bytes";
+  Weight::Matrix matrix = bytes.matrix(), sums = matrix;
+  sums.k = 1;
+  spec.config.integer("N", matrix.n)
+      .integer("K", matrix.k)
+      .rank("rank", p.c.rank())
+      .types("Operands", epilogue.elements);
+  spec.operands = {
+      lowering.fit(op, toBatch(lowering, p.a, p), Strides::InnerContiguous),
+      bytes.zero ? lowering.view(bytes.zero)
+                 : lowering.weight(ir::Constant::scalar(ElementType::F32, 0)),
+      lowering.packed(bytes.bytes(), kernel::WeightLayout::Panels16Codes,
+                      matrix),
+      lowering.packed(bytes.columnSums(), kernel::WeightLayout::Panels16,
+                      sums)};
+  return spec;
+}
+
 /// The kernel's part of the launch: everything but the epilogue.
 LaunchSpec chooseKernel(Lowering &lowering, const ir::Op &op, Product &p,
                         const Epilogue &epilogue) {
   if (lowering.isCuda())
     return tiledKernel(lowering, p, epilogue);
   bool isF32 = p.a.element == ElementType::F32;
-  if (std::optional<HalfMatrix> half = halfMatrix(op))
+  if (std::optional<ByteProduct> bytes = byteProduct(op))
+    return byteKernel(lowering, op, p, *bytes, epilogue);
+  std::optional<HalfMatrix> half = halfMatrix(op);
+  if (half && half->value->element() == ElementType::BF16 &&
+      lowering.partProducts() == 1)
+    return bf16Kernel(lowering, op, p, *half, epilogue);
+  if (half)
     return packedProduct(lowering, op, p,
                          lowering.packed(half->value,
                                          kernel::WeightLayout::Panels16,
@@ -265,8 +311,11 @@ llvm::Error selectMatMul(Lowering &lowering, const ir::Op &op) {
     return unsupportedType(op, sums, "f64, f32 and the integers");
   Promotion promote{op.operand(0)->rank() == 1, op.operand(1)->rank() == 1};
   Product p;
-  p.a = lowering.view(op.operand(0));
-  if (!lowering.quantised(op) && (lowering.isCuda() || !halfMatrix(op)))
+  std::optional<ByteProduct> bytes =
+      lowering.isCuda() ? std::nullopt : byteProduct(op);
+  p.a = lowering.view(bytes ? bytes->a : op.operand(0));
+  if (!bytes && !lowering.quantised(op) &&
+      (lowering.isCuda() || !halfMatrix(op)))
     p.b = lowering.view(op.operand(1));
   if (promote.row)
     p.a = insertDim(p.a, 0);

@@ -195,6 +195,94 @@ std::optional<QuantisedMatrix> quantisedMatrix(const Op &product) {
   return Reader().read(product);
 }
 
+namespace {
+
+/// b's cast, if \p product multiplies by a constant of bytes.
+const Op *castOfBytes(const Op &product) {
+  if (product.kind() != OpKind::MatMul)
+    return nullptr;
+  const Op *cast = product.operand(1)->def(OpKind::Cast);
+  if (!cast || cast->result()->element() != ElementType::F32 ||
+      cast->operand(0)->element() != ElementType::I8 ||
+      cast->result()->rank() != 2 || !constantOf(cast->operand(0)))
+    return nullptr;
+  for (const ir::Use &use : cast->result()->uses())
+    if (use.op->kind() != OpKind::MatMul || use.index != 1)
+      return nullptr;
+  return cast;
+}
+
+bool onlyMultiplies(const Value &value) {
+  return llvm::all_of(value.uses(), [](const ir::Use &use) {
+    return use.index == 0 && castOfBytes(*use.op);
+  });
+}
+
+} // namespace
+
+std::optional<ByteProduct> byteProduct(const Op &product) {
+  constexpr int64_t mostRows = (1 << 15) - 1; // the kernel's limit
+  const Op *cast = castOfBytes(product);
+  if (!cast || !onlyMultiplies(*product.operand(0)))
+    return std::nullopt;
+  ByteProduct p;
+  p.b = constantOf(cast->operand(0));
+  if (p.b->shape()[0] < 1 || p.b->shape()[0] > mostRows || p.b->shape()[1] < 1)
+    return std::nullopt;
+  p.steps.push_back(cast);
+  const Value *a = product.operand(0);
+  if (const Op *sub = a->def(OpKind::Sub)) {
+    p.zero = sub->operand(1);
+    p.steps.push_back(sub);
+    a = sub->operand(0);
+    // A zero point that is no whole number of u8 is none of a byte's.
+    const Op *zero = p.zero->def(OpKind::Cast);
+    if (!zero || zero->operand(0)->element() != ElementType::U8 ||
+        !ir::numElements(p.zero->shape()).isConstant(1) ||
+        !llvm::all_of(a->uses(), [](const ir::Use &use) {
+          return use.op->kind() == OpKind::Sub && use.index == 0 &&
+                 onlyMultiplies(*use.op->result());
+        }))
+      return std::nullopt;
+  }
+  const Op *widening = a->def(OpKind::Cast);
+  if (!widening || widening->operand(0)->element() != ElementType::U8 ||
+      widening->operand(0)->shape() != product.operand(0)->shape())
+    return std::nullopt;
+  p.steps.push_back(widening);
+  p.a = widening->operand(0);
+  return p;
+}
+
+kernel::Weight::Matrix ByteProduct::matrix() const {
+  kernel::Weight::Matrix m;
+  m.k = b->shape()[0];
+  m.n = b->shape()[1];
+  m.rowStride = m.n;
+  m.columnStride = 1;
+  return m;
+}
+
+ConstantRef ByteProduct::bytes() const {
+  if (b->form() == ir::Constant::Form::Dense)
+    return ir::Constant::dense(ElementType::U8, b->shape(), b->bytes(), b,
+                               b->name());
+  return ir::Constant::copy(ElementType::U8, b->shape(), b->materialize(),
+                            b->name());
+}
+
+ConstantRef ByteProduct::columnSums() const {
+  std::vector<uint8_t> all = b->materialize();
+  int64_t n = b->shape()[1];
+  std::vector<float> sums(n);
+  for (size_t i = 0; i < all.size(); ++i)
+    sums[i % n] += float(int8_t(all[i]));
+  return ir::Constant::copy(
+      ElementType::F32, {1, n},
+      {reinterpret_cast<const uint8_t *>(sums.data()), sums.size() * 4},
+      b->name());
+}
+
 std::optional<HalfMatrix> halfMatrix(const Op &product) {
   if (product.kind() != OpKind::MatMul)
     return std::nullopt;

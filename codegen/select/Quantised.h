@@ -48,6 +48,22 @@ struct HalfMatrix {
 /// The matrix that \p product multiplies by, if nothing but products uses it.
 std::optional<HalfMatrix> halfMatrix(const ir::Op &product);
 
+/// A product of whole numbers, a - zero of u8 by a constant b[k, n] of i8.
+struct ByteProduct {
+  const ir::Value *a = nullptr;
+  const ir::Value *zero = nullptr; ///< f32, one element; may be null
+  ir::ConstantRef b;
+  /// What widens a and b, which the kernel does instead.
+  llvm::SmallVector<const ir::Op *, 3> steps;
+
+  kernel::Weight::Matrix matrix() const;
+  /// b as raw bytes, and f32[1, n]: the sums of its columns.
+  ir::ConstantRef bytes() const, columnSums() const;
+};
+
+/// \p product as one, if nothing else uses what widens its operands.
+std::optional<ByteProduct> byteProduct(const ir::Op &product);
+
 } // namespace tenon::codegen
 
 #endif // TENON_CODEGEN_SELECT_QUANTISED_H

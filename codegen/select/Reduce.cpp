@@ -62,6 +62,22 @@ llvm::Error selectReduce(Lowering &lowering, const ir::Op &op) {
                      x->rank());
   for (int64_t axis : attrs.axes)
     axes |= 1u << axis;
+  bool isExtreme =
+      op.kind() == OpKind::ReduceMax || op.kind() == OpKind::ReduceMin;
+  if (isExtreme && !lowering.isCuda() && x->rank() > 0 &&
+      x->element() == ir::ElementType::F32 && attrs.axes.size() == x->rank()) {
+    constexpr int64_t mostThreads = 1024; // kernels/cpu/reduce_extreme.h
+    LaunchSpec all;
+    all.kernel = "reduce_extreme";
+    all.config.rank("rank", x->rank())
+        .flag("greatest", op.kind() == OpKind::ReduceMax);
+    all.operands = {lowering.view(x)};
+    all.results = {lowering.result(op.result(), Strides::Any)};
+    all.flops = ir::numElements(x->shape());
+    all.scratchBytes = Dim(int64_t(sizeof(float)) * mostThreads);
+    lowering.launch(op, std::move(all));
+    return llvm::Error::success();
+  }
   LaunchSpec spec;
   spec.kernel = "reduce";
   spec.config.type("T", x->element())

@@ -81,13 +81,18 @@ private:
                {kernel::Dim(weight.matrix.n), kernel::Dim(weight.matrix.k)}});
   }
 
+  /// Whether two rows share a line (codes_pack.h).
+  bool inPairs() const { return weight.layout == WeightLayout::Panels16Codes; }
+
   View panelsView() const {
-    int64_t width = tn::panel_columns;
-    int64_t count = (weight.matrix.n + width - 1) / width;
+    int64_t rows = inPairs() ? 2 : 1, width = tn::panel_columns * rows;
+    int64_t count =
+        (weight.matrix.n + tn::panel_columns - 1) / tn::panel_columns;
     return Program::contiguous(
-        panels, {weight.value->element(),
-                 {kernel::Dim(count), kernel::Dim(weight.matrix.k),
-                  kernel::Dim(width)}});
+        panels,
+        {weight.value->element(),
+         {kernel::Dim(count), kernel::Dim((weight.matrix.k + rows - 1) / rows),
+          kernel::Dim(width)}});
   }
 
   /// The launches of unit \p number that read the panels get a unit that can:
@@ -107,7 +112,8 @@ private:
     unit.config = {*member(gather, "T"),
                    *member(gather, "Index"),
                    *member(gather, "indices_rank"),
-                   {"int64_t", "entries", std::to_string(weight.matrix.n)}};
+                   {"int64_t", "entries", std::to_string(weight.matrix.n)},
+                   {"bool", "pairs", inPairs() ? "true" : "false"}};
     if (isAlone) {
       program.units[number] = std::move(unit);
       return;
@@ -123,11 +129,17 @@ private:
   const Weight &weight; ///< in panels
 };
 
+/// Whether \p packed is a matrix of numbers in panels.
+bool isPanels(const Weight &packed) {
+  return packed.layout == WeightLayout::Panels16 ||
+         (packed.layout == WeightLayout::Panels16Codes &&
+          packed.value->element() == ir::ElementType::BF16);
+}
+
 /// Whether \p packed holds the table \p whole, transposed.
 bool isTransposed(const Weight &packed, const Weight &whole) {
   llvm::ArrayRef<int64_t> shape = whole.value->shape();
-  return packed.layout == WeightLayout::Panels16 &&
-         whole.layout == WeightLayout::RowMajor &&
+  return isPanels(packed) && whole.layout == WeightLayout::RowMajor &&
          packed.value == whole.value && shape.size() == 2 &&
          packed.matrix.batch == 1 && packed.matrix.offset == 0 &&
          packed.matrix.n == shape[0] && packed.matrix.k == shape[1] &&
@@ -143,7 +155,7 @@ void shareWeights(Program &program) {
   };
   for (unsigned panels = 0; panels < program.buffers.size(); ++panels) {
     const Weight *packed = weightOf(panels);
-    if (!packed || packed->layout != WeightLayout::Panels16)
+    if (!packed || !isPanels(*packed))
       continue;
     for (unsigned rows = 0; rows < program.buffers.size(); ++rows) {
       const Weight *whole = weightOf(rows);

@@ -78,8 +78,8 @@ enum class WeightLayout : uint8_t {
   /// panels of 16 columns, each k rows of 16 contiguous elements, the last
   /// panel filled up with zeros.
   Panels16,
-  /// A matrix of codes, u2, u4 or u8, in such panels, as kernels/cpu/
-  /// codes_pack.h has them.
+  /// A matrix of codes, u2, u4 or u8, or of bf16, in such panels, as
+  /// kernels/cpu/codes_pack.h has them.
   Panels16Codes,
   /// One matrix B[k, n] of the constant's elements, a column after another, each
   /// filled up with zeros to a multiple of 16 bytes.

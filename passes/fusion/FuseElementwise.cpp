@@ -19,6 +19,7 @@
 /// Not matched: producers that are used outside of the cluster, and broadcasts.
 
 #include "passes/Pass.h"
+#include "passes/analysis/ByteProducts.h"
 #include "passes/analysis/PackedWeights.h"
 #include "passes/fusion/ScalarRegion.h"
 #include "llvm/ADT/SetVector.h"
@@ -34,7 +35,7 @@ constexpr unsigned maxOps = 48, maxOperands = 12;
 
 bool isScalarWork(const Op &op) {
   return is(op, ElementwiseOp) && op.kind() != OpKind::Const &&
-         !passes::unpacksWeight(op);
+         !passes::unpacksWeight(op) && !passes::widensBytes(op);
 }
 
 using Cluster = llvm::SmallSetVector<Op *, 16>;

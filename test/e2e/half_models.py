@@ -3,7 +3,8 @@
 
 A tiny BERT and a tiny GPT-2 are turned into models of halves (weights, constants, casts and outputs). Compiled, they
 must have as many launches as the f32 model and casts at their ends, half its weights' bytes, and give what the f32 model
-with the same rounded weights gives, rounded once. The f32 model with --precision must give that too.
+with the same rounded weights gives, rounded once. The f32 model with --precision must give that too; in bf16, where CPUs
+with AMX round what is multiplied, within one rounding.
 """
 import re
 import subprocess
@@ -97,7 +98,7 @@ def check(tenon, name, kind, scratch):
     for output, w in want.items():
         scale = np.abs(w).max()
         # Constants of the model in halves are rounded too: a few roundings.
-        for what, found, tolerance in [("in halves", got[output], 8 * error * scale), ("stored", stored[output], 1e-5 * scale)]:
+        for what, found, tolerance in [("in halves", got[output], 8 * error * scale), ("stored", stored[output], (error if kind == "bf16" else 1e-5) * scale)]:
             worst = np.abs(found - w).max()
             if found.shape != w.shape or not worst <= tolerance:
                 problems.append(f"{output} {what}: differs by {worst:.3g}, allowed {tolerance:.3g}")

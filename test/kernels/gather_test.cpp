@@ -147,7 +147,8 @@ TEST(Gather, Nd) {
   });
 }
 
-struct PanelsCfg {
+template <bool Pairs> struct PanelsCfg {
+  static constexpr bool pairs = Pairs;
   using T = float;
   using Index = int32_t;
   static constexpr int indices_rank = 2;
@@ -155,7 +156,9 @@ struct PanelsCfg {
 };
 
 TEST(Gather, Panels) {
-  tn_unit unit = [](const tn_args *a) { tn::gather_panels<PanelsCfg>(a); };
+  tn_unit unit = [](const tn_args *a) {
+    tn::gather_panels<PanelsCfg<false>>(a);
+  };
   constexpr int64_t columns = 9;
   Tensor<float> table = randomTensor({37, columns});
   Tensor<float> panels({3, columns, 16}), y({4, columns, 5});
@@ -173,6 +176,29 @@ TEST(Gather, Panels) {
   indices.data[11] = 37, indices.data[13] = -38;
   expectFault(unit, {panels, indices, out},
               {TN_FAULT_INDEX, 1, 0, 0, 11, 37, 37});
+}
+
+/// Two columns of the table to a line, as bf16 is packed.
+TEST(Gather, PairsInPanels) {
+  constexpr int64_t columns = 9, lines = 5;
+  Tensor<float> table = randomTensor({37, columns});
+  Tensor<float> panels({3, lines, 32}), y({20, columns});
+  for (int64_t n = 0; n < 37; ++n)
+    for (int64_t k = 0; k < columns; ++k)
+      panels.data[(n / 16 * lines + k / 2) * 32 + n % 16 * 2 + k % 2] =
+          table.data[n * columns + k];
+  Tensor<int32_t> indices = randomIntegers<int32_t>({4, 5}, -37, 36);
+  launchAll([](const tn_args *a) { tn::gather_panels<PanelsCfg<true>>(a); },
+            {panels, indices,
+             View{(char *)y.data.data(),
+                  {4, 5, columns},
+                  {5 * columns, columns, 1},
+                  4}},
+            y);
+  for (int64_t r = 0; r < 20; ++r)
+    for (int64_t k = 0; k < columns; ++k)
+      ASSERT_EQ(y.data[r * columns + k],
+                table.data[wrapped(indices.data[r], 37) * columns + k]);
 }
 
 TEST(Gather, NdFaults) {

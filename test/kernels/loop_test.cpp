@@ -62,6 +62,36 @@ TEST(Loop, BroadcastAndTranspose) {
   checkBroadcasts<false>();
 }
 
+struct ToBytes {
+  template <class A> static auto apply(A a) {
+    return tn_cast<uint8_t>(tn_add(tn_round(a), 3.0f));
+  }
+};
+
+/// Vectors that become bytes, in and out of range, with and without strides.
+TEST(Loop, Bytes) {
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  tn_unit unit = [](const tn_args *a) {
+    tn::loop<Cfg<2, true, tn::types<float>, tn::types<uint8_t>>, ToBytes>(a);
+  };
+  for (int64_t n : {1, 7, 16, 45, 64}) {
+    Tensor<float> x = randomTensor({3, n}, -300, 600);
+    x.data[0] = NAN;
+    if (n > 5)
+      x.data[1] = inf, x.data[2] = -inf, x.data[3] = 3e9f, x.data[4] = -0.7f;
+    Tensor<uint8_t> y({3, n}), z({n, 3});
+    launchAll(unit, {x, y}, y);
+    View turned = z.view().permuted({1, 0});
+    launchAll(unit, {x, turned}, z);
+    forEachIndex({3, n}, [&](const Dims &i) {
+      uint8_t want =
+          tn_cast<uint8_t>(std::nearbyintf(x.view().at<float>(i)) + 3.0f);
+      ASSERT_EQ(y.view().at<uint8_t>(i), want) << name(i);
+      ASSERT_EQ(turned.at<uint8_t>(i), want) << name(i);
+    });
+  }
+}
+
 TEST(Loop, InPlaceAndReversed) {
   tn_unit unit = [](const tn_args *a) {
     tn::loop<Cfg<1, true, tn::types<float, float>, tn::types<float>>, Axpy>(a);

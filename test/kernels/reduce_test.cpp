@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kernels/common/reduce.h"
+#include "kernels/cpu/reduce_extreme.h"
 #include "support.h"
 
 using namespace test;
@@ -134,6 +135,43 @@ TEST(Reduce, NothingAndNan) {
       },
       {big, y});
   EXPECT_NEAR(y.data[0], 1000 + std::log(3.0), 1e-4);
+}
+
+template <bool Greatest> struct ExtremeCfg {
+  static constexpr int rank = 2;
+  static constexpr bool greatest = Greatest;
+};
+
+TEST(Reduce, ExtremesOfAll) {
+  tn_unit most = [](const tn_args *a) {
+    tn::reduce_extreme<ExtremeCfg<true>>(a);
+  };
+  tn_unit least = [](const tn_args *a) {
+    tn::reduce_extreme<ExtremeCfg<false>>(a);
+  };
+  constexpr int64_t scratch = 4 * tn::most_threads;
+  for (Dims shape : {Dims{1, 1}, {3, 5}, {1, 300}, {7, 129}, {40, 64}}) {
+    Tensor<float> x = randomTensor(shape), y({1, 1});
+    auto check = [&](View view) {
+      auto [low, high] = std::minmax_element(x.data.begin(), x.data.end());
+      launchAll(most, {view, y}, y, {}, scratch);
+      ASSERT_EQ(y.data[0], *high);
+      launchAll(least, {view, y}, y, {}, scratch);
+      ASSERT_EQ(y.data[0], *low);
+    };
+    check(x);
+    check(x.view().permuted({1, 0}));
+    x.data.back() = NAN;
+    launchAll(most, {x, y}, y, {}, scratch);
+    ASSERT_TRUE(std::isnan(y.data[0]));
+    x.data.back() = -x.data[0];
+    x.data.front() = -NAN;
+    launchAll(least, {x, y}, y, {}, scratch);
+    ASSERT_TRUE(std::isnan(y.data[0]));
+  }
+  Tensor<float> none({0, 4}), y({1, 1});
+  launchAll(most, {none, y}, y, {}, scratch);
+  EXPECT_EQ(y.data[0], -std::numeric_limits<float>::infinity());
 }
 
 TEST(Reduce, LongSumsAreExact) {

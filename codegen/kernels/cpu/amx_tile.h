@@ -74,6 +74,14 @@ template <int C, int A, int B> TN_FN void tile_multiply() {
                    : "i"(C), "i"(A), "i"(B));
 }
 
+/// C[16][16] s32 += A[16][64] u8 * B[64][16] s8, where row r of B holds the
+/// four numbers of each column that belong to A's numbers 4 r and on.
+template <int C, int A, int B> TN_FN void tile_multiply_bytes() {
+  __asm__ volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0"
+                   :
+                   : "i"(C), "i"(A), "i"(B));
+}
+
 } // namespace TN_FORM
 } // namespace tn
 

@@ -13,6 +13,7 @@
 ///
 ///   8 bits   byte 4 j + i = row i
 ///   4 bits   byte 4 j + i = row i | row (i + 4) << 4
+///  16 bits   bytes 4 j + 2 i and on = row i, which may be a number of bf16
 ///   2 bits   byte 4 j + i = row i | row (i + 4) << 2 | ... | row (i + 12) << 6
 ///
 /// So the four codes that an instruction multiplies by four 8-bit numbers of A
@@ -47,12 +48,25 @@ static inline void pack_codes(Code code, int64_t k, int bits, int64_t first,
                               int64_t width, uint8_t *out) {
   for (int64_t i = 0; i < panel_bytes(k, bits); ++i)
     out[i] = 0;
-  for (int64_t j = 0; j < width; ++j)
+  for (int64_t j = 0; bits == 16 && j < width; ++j)
+    for (int64_t i = 0; i < k; ++i) {
+      uint16_t number = uint16_t(code(i, first + j));
+      __builtin_memcpy(out + i / 2 * group_bytes + 4 * j + i % 2 * 2, &number,
+                       sizeof(number));
+    }
+  for (int64_t j = 0; bits < 16 && j < width; ++j)
     for (int64_t i = 0; i < k; ++i) {
       int64_t group = i / group_rows(bits), row = i % group_rows(bits);
       out[group * group_bytes + 4 * j + row % 4] |=
           uint8_t(code(i, first + j) << (row / 4 * bits));
     }
+}
+
+/// Scratch bytes of a row of A in bf16 (gemm_bf16.h): lines of the cache, and
+/// not a multiple of 4 KiB apart, which would lie in one set of the L1 cache.
+inline constexpr int64_t half_row_bytes(int64_t k) {
+  int64_t bytes = (2 * k + 63) / 64 * 64;
+  return bytes % 4096 == 0 ? bytes + 64 : bytes;
 }
 
 //===--- Rows of A in 8 bits (gemm_codes_i8.h)

@@ -18,8 +18,12 @@
 ///           static constexpr int indices_rank
 ///           static constexpr int64_t entries   of the table
 ///           using T                            its elements, only copied
-///   views   table (T, the panels [ceil(entries / 16), columns, 16]; its last
-///           dimension contiguous), indices, y [indices.., columns]
+///           static constexpr bool pairs        whether two columns share a
+///                                              line, as codes_pack.h has 16
+///                                              bits
+///   views   table (T, the panels [ceil(entries / 16), columns, 16], with pairs
+///           [ceil(entries / 16), ceil(columns / 2), 32]; its last dimension
+///           contiguous), indices, y [indices.., columns]
 ///   params  none
 ///   scratch none
 ///
@@ -49,11 +53,12 @@ template <class Cfg> void gather_panels(const tn_args *args) {
     int64_t at = ((const Index *)indices.data)[row_offset(indices, rank, r)];
     if (!take_index(args, at, Cfg::entries, 1, 0, r))
       continue;
+    constexpr int64_t together = Cfg::pairs ? 2 : 1;
     const T *in = (const T *)table.data + at / panel_columns * table.stride[0] +
-                  at % panel_columns;
+                  at % panel_columns * together;
     T *out = (T *)y.data + row_offset(y, rank, r);
     for (int64_t c = 0; c < columns; ++c)
-      out[c * step] = in[c * table.stride[1]];
+      out[c * step] = in[c / together * table.stride[1] + c % together];
   }
 }
 

@@ -18,7 +18,9 @@
 ///           vectors:
 ///                                          say true when every value in the
 ///                                          body, operands and results
-///                                          included, is f32 or bool (tn_bool)
+///                                          included, is f32 or bool (tn_bool),
+///                                          but for results that are casts of
+///                                          f32 to u8
 ///           static constexpr int params    how many launch parameters are
 ///                                          handed to Body; 0 if none
 ///           static constexpr bool index    whether Body wants the index
@@ -54,15 +56,19 @@
 #include "kernels/common/loop_body.h"
 #include "kernels/common/strided.h"
 #include "kernels/cpu/epilogue.h"
-#include "kernels/cpu/vec_ops.h"
+#include "kernels/cpu/vec_bytes.h"
 
 namespace tn {
 inline namespace TN_FORM {
 
 /// The vector that carries elements of type T.
 template <class T> struct VectorOf;
-template <> struct VectorOf<float> { using type = vf; };
-template <> struct VectorOf<tn_bool> { using type = vm; };
+template <> struct VectorOf<float> {
+  using type = vf;
+};
+template <> struct VectorOf<tn_bool> {
+  using type = vm;
+};
 
 /// Stores the first n lanes at p[offset], p[offset + stride], ...; a scalar
 /// goes to p[offset].
@@ -79,6 +85,14 @@ TN_FN void store_lanes(char *p, int64_t offset, int64_t stride, int64_t n,
     if (stride == 1)
       return n >= vf::width ? store_mask(b, x) : store_mask_n(b, x, n);
     store_mask_strided(b, stride, x, n);
+  } else if constexpr (same_type<V, vu8>) {
+    uint8_t *b = (uint8_t *)p + offset;
+    if (stride == 1)
+      return n >= vf::width ? store_u8(b, x) : store_u8_n(b, x, n);
+    uint8_t lanes[vf::width];
+    store_u8(lanes, x);
+    for (int64_t i = 0; i < n; ++i)
+      b[i * stride] = lanes[i];
   } else {
     ((T *)p)[offset] = x;
   }
