@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/IndexExpr.h"
 #include "ir/OpDef.h"
+#include "passes/analysis/ConstantBand.h"
 #include "passes/canonical/LawUtil.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -22,7 +23,7 @@ namespace {
 constexpr unsigned maxOps = 2048;
 constexpr unsigned maxDepth = 48;
 constexpr unsigned maxSize = 1024;
-/// Elements of a constant that are looked at for regularity.
+/// Elements of a constant of integers that are looked at for regularity.
 constexpr uint64_t maxConstant = 1 << 22;
 
 bool isTooBig(const IndexExpr *expr) {
@@ -144,6 +145,12 @@ const IndexExpr *IndexAnalysis::apply(OpKind kind, const Op *witness,
     return boolean(!operands[0]->truth);
   if (kind == OpKind::Where && operands[0]->kind == IndexExpr::Boolean)
     return operands[operands[0]->truth ? 1 : 2];
+  if (kind == OpKind::Where && operands[1]->kind == IndexExpr::Boolean &&
+      operands[2]->kind == IndexExpr::Boolean)
+    return choice(operands[0], operands[1], operands[2], shape);
+  if (const IndexExpr *expr =
+          applyToChoice(kind, witness, element, operands, shape))
+    return expr;
 
   IndexExpr expr;
   expr.kind = IndexExpr::Apply;
@@ -152,6 +159,42 @@ const IndexExpr *IndexAnalysis::apply(OpKind kind, const Op *witness,
   expr.witness = witness;
   expr.operands.assign(operands.begin(), operands.end());
   return add(std::move(expr));
+}
+
+/// One truth where \p condition holds and another where it doesn't.
+const IndexExpr *IndexAnalysis::choice(const IndexExpr *condition,
+                                       const IndexExpr *yes,
+                                       const IndexExpr *no, ShapeRef shape) {
+  if (yes->truth == no->truth)
+    return yes;
+  return yes->truth ? condition
+                    : apply(OpKind::Not, nullptr, ElementType::Bool,
+                            {condition}, shape);
+}
+
+/// A truth about where(c, 1, 0), that it is not 0 say, is one about c.
+const IndexExpr *IndexAnalysis::applyToChoice(
+    OpKind kind, const Op *witness, ElementType element,
+    ArrayRef<const IndexExpr *> operands, ShapeRef shape) {
+  if (element != ElementType::Bool || kind == OpKind::Where)
+    return nullptr;
+  auto isInteger = [](const IndexExpr *e) {
+    return e->kind == IndexExpr::Integer;
+  };
+  const auto *at = llvm::find_if_not(operands, isInteger);
+  if (at == operands.end() || !(*at)->applies(OpKind::Where) ||
+      !isInteger((*at)->operands[1]) || !isInteger((*at)->operands[2]) ||
+      !std::all_of(at + 1, operands.end(), isInteger))
+    return nullptr;
+  const IndexExpr *truths[2];
+  for (unsigned i : {0u, 1u}) {
+    llvm::SmallVector<const IndexExpr *, 3> chosen(operands);
+    chosen[at - operands.begin()] = (*at)->operands[i + 1];
+    truths[i] = apply(kind, witness, element, chosen, shape);
+    if (truths[i]->kind != IndexExpr::Boolean)
+      return nullptr;
+  }
+  return choice((*at)->operands[0], truths[0], truths[1], shape);
 }
 
 const IndexExpr *IndexAnalysis::substitute(const IndexExpr *expr,
@@ -287,22 +330,13 @@ private:
   const IndexExpr *constant(Op &op) {
     const Constant &value = *op.attrs<ConstAttrs>().value;
     ElementType element = value.element();
-    if (std::optional<double> splat = value.splatValue()) {
-      if (element == ElementType::Bool)
-        return analysis.boolean(*splat != 0);
-      if (isInteger(element))
-        return analysis.integer(value.intAt(0), element);
-      IndexExpr real;
-      real.kind = IndexExpr::Real;
-      real.element = element;
-      real.number = *splat;
-      return analysis.add(std::move(real));
-    }
-    if (value.numElements() > maxConstant || value.shape().empty())
-      return nullptr;
-    if (element == ElementType::Bool)
-      return triangle(value);
-    return isInteger(element) ? affine(value) : nullptr;
+    if (std::optional<double> splat = value.splatValue())
+      return isInteger(element) ? analysis.integer(value.intAt(0), element)
+                                : number(*splat, element);
+    if (isInteger(element) && value.numElements() <= maxConstant)
+      if (const IndexExpr *expr = affine(value))
+        return expr;
+    return banded(value);
   }
 
   /// first + sum of step_i * i: aranges of any rank.
@@ -331,30 +365,49 @@ private:
     return analysis.integer(dim, value.element());
   }
 
-  /// k <= q + c over the last two dimensions, or k > q + c: the causal masks
-  /// that older exporters keep as a buffer.
-  const IndexExpr *triangle(const Constant &value) {
-    ArrayRef<int64_t> sizes = value.shape();
-    if (sizes.size() < 2 ||
-        !llvm::all_of(sizes.drop_back(2), [](int64_t d) { return d == 1; }))
+  /// where(low <= k - q <= high, a, b) over the last two dimensions.
+  const IndexExpr *banded(const Constant &value) {
+    std::optional<ConstantBand> band = ConstantBand::of(value);
+    if (!band)
       return nullptr;
-    int64_t rows = sizes[sizes.size() - 2], columns = sizes.back();
-    bool lower = value.intAt(0);
-    // The offset is read off the first row and checked on all of them.
-    int64_t offset = 0;
-    while (offset < columns && value.intAt(offset) == lower)
-      ++offset;
-    --offset;
-    for (int64_t q = 0; q != rows; ++q)
-      for (int64_t k = 0; k != columns; ++k)
-        if (value.intAt(q * columns + k) != (k <= q + offset ? lower : !lower))
-          return nullptr;
-    unsigned rank = sizes.size();
-    const IndexExpr *k = analysis.integer(index(rank - 1), ElementType::I64);
-    const IndexExpr *q =
-        analysis.integer(index(rank - 2) + Dim(offset), ElementType::I64);
-    return analysis.apply(lower ? OpKind::LessEqual : OpKind::Greater, nullptr,
-                          ElementType::Bool, {k, q}, shape);
+    unsigned rank = value.shape().size();
+    const IndexExpr *condition = nullptr;
+    if (band->high)
+      condition = bound(OpKind::LessEqual, rank, *band->high);
+    if (band->low) {
+      const IndexExpr *low = bound(OpKind::Greater, rank, *band->low - 1);
+      condition = condition
+                      ? apply(OpKind::And, ElementType::Bool, {condition, low})
+                      : low;
+    }
+    return apply(OpKind::Where, value.element(),
+                 {condition, number(band->inside, value.element()),
+                  number(band->outside, value.element())});
+  }
+
+  const IndexExpr *apply(OpKind kind, ElementType element,
+                         ArrayRef<const IndexExpr *> operands) {
+    return analysis.apply(kind, nullptr, element, operands, shape);
+  }
+
+  /// k <= q + offset, or another comparison.
+  const IndexExpr *bound(OpKind comparison, unsigned rank, int64_t offset) {
+    return apply(
+        comparison, ElementType::Bool,
+        {analysis.integer(index(rank - 1), ElementType::I64),
+         analysis.integer(index(rank - 2) + Dim(offset), ElementType::I64)});
+  }
+
+  const IndexExpr *number(double value, ElementType element) {
+    if (element == ElementType::Bool)
+      return analysis.boolean(value != 0);
+    if (isInteger(element))
+      return analysis.integer(int64_t(value), element);
+    IndexExpr real;
+    real.kind = IndexExpr::Real;
+    real.element = element;
+    real.number = value;
+    return analysis.add(std::move(real));
   }
 
   const IndexExpr *dims(Op &op) {
@@ -524,7 +577,14 @@ static bool isFollowed(const Op &op) {
   if (isIndexLike(op.result()->element()))
     return true;
   return op.kind() == OpKind::Gather || op.kind() == OpKind::GatherNd ||
-         op.kind() == OpKind::Const;
+         op.kind() == OpKind::Const || is(op, ViewLike);
+}
+
+/// What is moved from a tensor of floats is read where it is now; what indices
+/// alone say is followed.
+static bool isWorthKeeping(const IndexExpr *expr, const Op &op) {
+  return expr->kind != IndexExpr::Load || isIndexLike(expr->element) ||
+         !is(op, ViewLike);
 }
 
 const IndexExpr *IndexAnalysis::elementOf(Value *root) {
@@ -551,7 +611,7 @@ const IndexExpr *IndexAnalysis::elementOf(Value *root) {
     pending.pop_back();
     ++visited;
     const IndexExpr *expr = follow ? builder.build(*op) : nullptr;
-    if (!expr || isTooBig(expr))
+    if (!expr || isTooBig(expr) || !isWorthKeeping(expr, *op))
       expr = load(value);
     memo[value] = expr;
   }

@@ -130,13 +130,19 @@ private:
                          ir::ElementType element,
                          llvm::ArrayRef<const IndexExpr *> operands,
                          ir::ShapeRef shape);
+  const IndexExpr *choice(const IndexExpr *condition, const IndexExpr *yes,
+                          const IndexExpr *no, ir::ShapeRef shape);
+  const IndexExpr *applyToChoice(ir::OpKind kind, const ir::Op *witness,
+                                 ir::ElementType element,
+                                 llvm::ArrayRef<const IndexExpr *> operands,
+                                 ir::ShapeRef shape);
   /// \p expr with each index(i) replaced by \p by[i]; \p shape bounds the
   /// indices in `by`.
-  const IndexExpr *substitute(const IndexExpr *expr,
-                              llvm::ArrayRef<ir::Dim> by, ir::ShapeRef shape);
+  const IndexExpr *substitute(const IndexExpr *expr, llvm::ArrayRef<ir::Dim> by,
+                              ir::ShapeRef shape);
   /// \p flat / \p size and the remainder, where the bounds of the indices tell.
-  std::optional<std::pair<ir::Dim, ir::Dim>>
-  divide(ir::Dim flat, ir::Dim size, ir::ShapeRef shape) const;
+  std::optional<std::pair<ir::Dim, ir::Dim>> divide(ir::Dim flat, ir::Dim size,
+                                                    ir::ShapeRef shape) const;
   /// \p dim with quotients and remainders worked out by `divide`.
   ir::Dim simplify(ir::Dim dim, ir::ShapeRef shape) const;
   std::optional<bool> prove(ir::OpKind comparison, ir::Dim a, ir::Dim b,

@@ -1,4 +1,5 @@
-//===- SimplifyMasks.cpp - index arithmetic over masks -----------------------===//
+//===- SimplifyMasks.cpp - index arithmetic over masks
+//-----------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,10 +9,12 @@
 /// Exporters fetch a padding mask's elements with index arithmetic: Range, Mul,
 /// Add and a Gather from the flattened mask, or Expand, Concat and GatherND. By
 /// what each element is (IndexExpr), such a gather is a slice, transpose and
-/// reshape; a condition that holds at every index is a constant. Where a mask's
+/// reshape; a condition that holds at every index is a constant. A part of a
+/// constant that is added to scores, 0 in a triangle or band and as low as can
+/// be elsewhere, is a choice by a comparison of indices. Where a mask's
 /// row length has a name of its own (a cache's `total`) and the gather only
-/// makes sense if it is the length of what indexes it, that becomes a constraint
-/// of the function, checked at run time.
+/// makes sense if it is the length of what indexes it, that becomes a
+/// constraint of the function, checked at run time.
 
 #include "passes/Pass.h"
 #include "passes/analysis/IndexExpr.h"
@@ -47,8 +50,7 @@ public:
       llvm::append_range(pending, next->operands);
       if (next->kind != IndexExpr::Load)
         continue;
-      for (auto [index, size] :
-           llvm::zip(next->indices, next->value->shape()))
+      for (auto [index, size] : llvm::zip(next->indices, next->value->shape()))
         if (!analysis.atLeast(size - index, 1, shape) &&
             !add(index, size, shape, module, func))
           return false;
@@ -99,12 +101,14 @@ public:
   llvm::Expected<bool> runOnFunc(Module &module, Func &func,
                                  PassContext &context) override {
     // Replaced values are left to be erased at the end, so that the analysis
-    // never sees an op that is gone.
+    // never sees an op that is gone, and it sees all before any is replaced.
     IndexAnalysis analysis(module);
     llvm::SmallVector<Op *, 32> ops, replaced;
     for (Op &op : func.body)
-      if (isCandidate(op))
+      if (isCandidate(op)) {
         ops.push_back(&op);
+        analysis.elementOf(op.result());
+      }
     for (Op *op : ops) {
       Value *result = op->result();
       const IndexExpr *expr = analysis.elementOf(result);
@@ -116,8 +120,8 @@ public:
       }
       Bounds bounds;
       if (!isSimpler(*op, expr, analysis) ||
-          (isGather(*op) && !bounds.collect(expr, result->shape(), analysis,
-                                            module, func)) ||
+          (isGather(*op) &&
+           !bounds.collect(expr, result->shape(), analysis, module, func)) ||
           !context.allow("simplify-masks", *op))
         continue;
       explain(*op, expr, analysis, context);
@@ -146,15 +150,36 @@ private:
   static bool isCandidate(Op &op) {
     if (op.numResults() != 1 || !op.hasUses())
       return false;
-    if (isGather(op))
+    if (isGather(op) || mayBeStored(op))
       return true;
-    return op.result()->element() == ElementType::Bool &&
-           is(op, ElementwiseOp);
+    return op.result()->element() == ElementType::Bool && is(op, ElementwiseOp);
+  }
+
+  /// What is added to scores may be a part of a constant.
+  static bool mayBeStored(const Op &op) {
+    return isFloat(op.result()->element()) && op.result()->rank() >= 2 &&
+           (op.kind() == OpKind::Const || is(op, ViewLike));
+  }
+
+  /// 0 or something that hides a key, by a condition on indices.
+  static bool isStoredMask(const Op &op, const IndexExpr *expr,
+                           IndexAnalysis &analysis) {
+    // Scores this low lose against any other by all of f32's precision.
+    constexpr double hidden = -1e9;
+    if (!mayBeStored(op) || !expr->applies(OpKind::Where))
+      return false;
+    const IndexExpr *yes = expr->operands[1], *no = expr->operands[2];
+    return yes->kind == IndexExpr::Real && no->kind == IndexExpr::Real &&
+           std::max(yes->number, no->number) == 0 &&
+           std::min(yes->number, no->number) <= hidden &&
+           analysis.isPlain(expr, op.result()->shape());
   }
 
   static bool isSimpler(Op &op, const IndexExpr *expr,
                         IndexAnalysis &analysis) {
     if (expr->kind == IndexExpr::Boolean)
+      return true;
+    if (isStoredMask(op, expr, analysis))
       return true;
     return isGather(op) &&
            !(expr->kind == IndexExpr::Load && expr->value == op.result()) &&

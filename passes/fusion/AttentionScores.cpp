@@ -18,6 +18,10 @@ namespace {
 /// Scores this low lose against any other by all of f32's precision, so that
 /// putting them in place of a score hides the key.
 constexpr double hidden = -1e9;
+/// As f32 has it, a key with this in place of its score has a weight of 0
+/// unless every score of its row is below -9896: GPT-2 was exported so for
+/// years.
+constexpr double replacedHidden = -1e4;
 
 std::optional<double> splatOf(Value *value) {
   if (Op *op = value->def(OpKind::Const))
@@ -159,7 +163,7 @@ private:
       std::optional<double> fill = splatOf(op.operand(i));
       if (!fill)
         continue;
-      if (*fill > hidden)
+      if (*fill > replacedHidden)
         return stop("the mask at " + describe(op) +
                     " puts a value in place of scores that does not hide them");
       if (belowSoftcap() || factor <= 0)
