@@ -24,6 +24,8 @@ static constexpr StringLiteral canonicalPipeline[] = {
     //    where the sizes are, and values of integer tensors.
     "unify-dims",
     "shape-values",
+    // Matrices of integers with scales, before they are folded.
+    "pack-codes",
     // 2. Constants and duplicates go, so that the laws see few forms.
     "fold",
     "cse",

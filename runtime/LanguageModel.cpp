@@ -83,6 +83,7 @@ LanguageModel::create(std::unique_ptr<Session> session, size_t rows) {
     if (Status status = (result.get()->*step)(); !status.ok())
       return TN_ERROR("this model does not continue text: %s",
                       status.message().c_str());
+  result->findLayout();
   result->runs->copyStates(false);
   result->reset();
   return result;
@@ -157,40 +158,74 @@ Status LanguageModel::pairCaches() {
     if (!output)
       return TN_ERROR("no output continues input '%s'",
                       printable(name).c_str());
-    const Port &present = plan.outputs()[*output];
-    if (present.rank != past.rank || present.dtype != past.dtype)
-      return TN_ERROR("input '%s' is %s, but the output that continues it is "
-                      "%s",
-                      printable(name).c_str(), plan.text(past).c_str(),
-                      plan.text(present).c_str());
-    // The dimension that grows; all others are fixed, but the first, which is
-    // the batch.
-    auto before = plan.run(past.shape, past.rank),
-         after = plan.run(present.shape, past.rank);
-    std::optional<size_t> axis;
-    for (size_t d = 1; d < past.rank; ++d) {
-      if (plan.exprs()[before[d]].op == ExprOp::Constant)
-        continue;
-      if (axis || before[d] == after[d])
-        return TN_ERROR("cannot tell which dimension of input '%s', %s, grows",
-                        printable(name).c_str(), plan.text(past).c_str());
-      axis = d;
-    }
-    if (!axis)
-      return TN_ERROR("no dimension of input '%s', %s, grows",
-                      printable(name).c_str(), plan.text(past).c_str());
-    caches.push_back({i, *output, *axis, {}, {}});
+    Result<Cache> cache = pair(i, *output);
+    if (!cache.ok())
+      return cache.status();
+    caches.push_back(std::move(*cache));
   }
   return {};
 }
 
+Result<LanguageModel::Cache> LanguageModel::pair(size_t input,
+                                                 size_t output) const {
+  const Port &past = plan.inputs()[input], &present = plan.outputs()[output];
+  std::string name = printable(std::string(plan.string(past.name)));
+  if (present.rank != past.rank || present.dtype != past.dtype)
+    return TN_ERROR("input '%s' is %s, but the output that continues it is "
+                    "%s",
+                    name.c_str(), plan.text(past).c_str(),
+                    plan.text(present).c_str());
+  // The dimension that grows, or whose length we choose; all others are fixed,
+  // but the first, which is the batch.
+  auto before = plan.run(past.shape, past.rank),
+       after = plan.run(present.shape, past.rank);
+  std::optional<Cache> found;
+  for (size_t d = 1; d < past.rank; ++d) {
+    const Expr &size = plan.exprs()[before[d]];
+    if (size.op == ExprOp::Constant)
+      continue;
+    // One that drops old tokens says how many it needs at least.
+    int64_t least = 0;
+    if (before[d] == after[d] && size.op == ExprOp::Symbol)
+      least = plan.symbols()[size_t(size.value)].low;
+    if (found || (before[d] == after[d] && least <= 1))
+      return TN_ERROR("cannot tell which dimension of input '%s', %s, grows",
+                      name.c_str(), plan.text(past).c_str());
+    found = Cache{input, output, d, least, {}, {0, 0}};
+  }
+  if (!found)
+    return TN_ERROR("no dimension of input '%s', %s, grows", name.c_str(),
+                    plan.text(past).c_str());
+  return std::move(*found);
+}
+
 bool LanguageModel::hasState() const { return !plan.states().empty(); }
+
+void LanguageModel::findLayout() {
+  if (caches.empty() && !hasState())
+    return;
+  layout = Layout::Slots;
+  for (const Cache &cache : caches)
+    if (cache.length || countsFromFront(cache.output, cache.axis))
+      layout = Layout::Front;
+  for (const State &state : plan.states())
+    if (countsFromFront(state.output, state.axis))
+      layout = Layout::Front;
+}
+
+/// GroupQueryAttention's caches are as long as they were, or as the mask is if
+/// that is more; others are as long as the past and the new tokens.
+bool LanguageModel::countsFromFront(size_t output, size_t axis) const {
+  const Port &port = plan.outputs()[output];
+  return plan.exprs()[plan.run(port.shape, port.rank)[axis]].op == ExprOp::Max;
+}
 
 int64_t LanguageModel::capacity() const {
   int64_t least = runs->capacity();
   for (const Cache &cache : caches)
-    least = std::min(least, mostOf(cache.input, cache.axis));
-  for (size_t i = 0; recomputes() && i < roles.size(); ++i)
+    if (cache.length == 0)
+      least = std::min(least, mostOf(cache.input, cache.axis));
+  for (size_t i = 0; layout == Layout::Whole && i < roles.size(); ++i)
     if (roles[i] == Role::Tokens)
       least = std::min(least, mostOf(i, 1));
   return least;
@@ -225,10 +260,15 @@ Status LanguageModel::checkTokens(std::span<const int64_t> tokens,
                       static_cast<long long>(token),
                       static_cast<long long>(numLogits));
   bool padded = std::count(real.begin(), real.end(), 0) != 0;
-  if (padded &&
+  if (padded && layout != Layout::Whole &&
       std::find(roles.begin(), roles.end(), Role::Mask) == roles.end())
     return TN_ERROR("rows of different lengths need a model with an input "
                     "'attention_mask', which tells padding from tokens");
+  if (padded && fed > 0 &&
+      std::any_of(caches.begin(), caches.end(),
+                  [](const Cache &cache) { return cache.length != 0; }))
+    return TN_ERROR("rows of different lengths behind the first tokens do not "
+                    "go with caches that drop old tokens");
   int64_t n = int64_t(tokens.size() / numRows);
   if (n > capacity() - fed)
     return TN_ERROR("the context is full: %lld tokens are in it and %lld were "
@@ -245,14 +285,11 @@ Status LanguageModel::feed(std::span<const int64_t> tokens,
   if (Status status = checkTokens(tokens, real); !status.ok())
     return status;
   size_t n = tokens.size() / numRows;
+  std::vector<size_t> lengths;
   for (size_t r = 0; r < numRows; ++r) {
-    auto row = tokens.subspan(r * n, n);
-    sequences[r].insert(sequences[r].end(), row.begin(), row.end());
-    if (real.empty())
-      isReal[r].resize(sequences[r].size(), 1);
-    else
-      isReal[r].insert(isReal[r].end(), real.begin() + r * n,
-                       real.begin() + (r + 1) * n);
+    lengths.push_back(sequences[r].size());
+    append(r, tokens.subspan(r * n, n),
+           real.empty() ? real : real.subspan(r * n, n));
   }
   findLast(n, real);
   Status status = setInputs(n);
@@ -262,7 +299,7 @@ Status LanguageModel::feed(std::span<const int64_t> tokens,
     status = keepLogits();
   if (!status.ok()) {
     for (size_t r = 0; r < numRows; ++r) {
-      sequences[r].resize(size_t(fed));
+      sequences[r].resize(lengths[r]);
       isReal[r].resize(size_t(fed));
     }
     return status;
@@ -272,48 +309,86 @@ Status LanguageModel::feed(std::span<const int64_t> tokens,
   return {};
 }
 
-std::vector<int64_t> LanguageModel::positionsOf(size_t first, size_t n) const {
-  // Counted over real tokens only; padding has any.
-  std::vector<int64_t> out;
-  for (const std::vector<uint8_t> &row : isReal) {
-    int64_t next = std::count(row.begin(), row.begin() + first, 1);
-    for (size_t i = first; i < first + n; ++i) {
-      out.push_back(next);
-      next += row[i];
-    }
+void LanguageModel::append(size_t row, std::span<const int64_t> tokens,
+                           std::span<const uint8_t> real) {
+  size_t padding = size_t(std::count(real.begin(), real.end(), 0));
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (real.empty() || real[i])
+      sequences[row].push_back(tokens[i]);
+  std::vector<uint8_t> &slots = isReal[row];
+  if (fed == 0 || real.empty()) {
+    slots.resize(slots.size() + padding, 0);
+    slots.resize(size_t(fed) + tokens.size(), 1);
+  } else {
+    for (uint8_t flag : real)
+      slots.push_back(flag != 0);
   }
+}
+
+size_t LanguageModel::columnsFor(size_t n) const {
+  size_t longest = 1;
+  for (const std::vector<int64_t> &row : sequences)
+    longest = std::max(longest, row.size());
+  return layout == Layout::Whole ? longest : n;
+}
+
+LanguageModel::RowInputs LanguageModel::inputsOf(size_t row, size_t n,
+                                                 size_t columns) const {
+  const std::vector<int64_t> &text = sequences[row];
+  RowInputs out;
+  if (layout == Layout::Slots) {
+    const std::vector<uint8_t> &slots = isReal[row];
+    out.mask.assign(slots.begin(), slots.end());
+    auto first = slots.end() - ptrdiff_t(n);
+    // Positions count real tokens only; padding has any.
+    size_t next = size_t(std::count(slots.begin(), first, 1));
+    for (auto slot = first; slot != slots.end(); ++slot) {
+      out.positions.push_back(int64_t(next));
+      out.tokens.push_back(*slot ? text[next] : 0);
+      next += *slot;
+    }
+    return out;
+  }
+  // A row with fewer new tokens than others gets some before them once more,
+  // which changes nothing.
+  size_t taken = std::min(columns, text.size());
+  size_t first = text.size() - taken;
+  out.tokens.assign(text.begin() + ptrdiff_t(first), text.end());
+  out.tokens.resize(columns, 0);
+  for (size_t i = 0; i < columns; ++i)
+    out.positions.push_back(int64_t(first + i));
+  out.mask.assign(text.size(), 1);
+  out.mask.resize(layout == Layout::Whole ? columns : size_t(fed) + n, 0);
   return out;
 }
 
 Status LanguageModel::setInputs(size_t n) {
-  size_t all = size_t(fed) + n, first = recomputes() ? 0 : size_t(fed);
+  RowInputs all;
+  for (size_t r = 0; r < numRows; ++r) {
+    RowInputs row = inputsOf(r, n, columnsFor(n));
+    all.tokens.insert(all.tokens.end(), row.tokens.begin(), row.tokens.end());
+    all.positions.insert(all.positions.end(), row.positions.begin(),
+                         row.positions.end());
+    all.mask.insert(all.mask.end(), row.mask.begin(), row.mask.end());
+  }
   for (size_t i = 0; i < roles.size(); ++i) {
-    std::vector<int64_t> numbers;
-    size_t columns = all - first;
     if (roles[i] == Role::Past)
       continue;
-    if (roles[i] == Role::Positions) {
-      numbers = positionsOf(first, columns);
-    } else if (roles[i] == Role::Tokens) {
-      for (const std::vector<int64_t> &row : sequences)
-        numbers.insert(numbers.end(), row.begin() + first, row.end());
-    } else {
-      columns = all;
-      for (const std::vector<uint8_t> &row : isReal)
-        numbers.insert(numbers.end(), row.begin(), row.end());
-    }
-    if (Status status = setNumbers(i, numbers, columns); !status.ok())
+    const std::vector<int64_t> &numbers = roles[i] == Role::Positions
+                                              ? all.positions
+                                          : roles[i] == Role::Mask ? all.mask
+                                                                   : all.tokens;
+    if (Status status = setNumbers(i, numbers); !status.ok())
       return status;
   }
   return setCaches(n);
 }
 
 Status LanguageModel::setNumbers(size_t input,
-                                 const std::vector<int64_t> &numbers,
-                                 size_t columns) {
+                                 const std::vector<int64_t> &numbers) {
   DType type = plan.inputs()[input].dtype;
   convert(numbers, type, inputData[input]);
-  int64_t shape[] = {int64_t(numRows), int64_t(columns)};
+  int64_t shape[] = {int64_t(numRows), int64_t(numbers.size() / numRows)};
   return runs->setInput(input, type, shape, inputData[input].data());
 }
 
@@ -324,27 +399,21 @@ Status LanguageModel::setCaches(size_t n) {
     for (size_t d = 1; d < port.rank; ++d)
       shape.push_back(
           d == cache.axis
-              ? fed
+              ? (cache.length ? cache.length : fed)
               : plan.exprs()[plan.run(port.shape, port.rank)[d]].value);
+    // One that grows is empty at first, the other is there.
+    if (cache.length && !cache.memory[parity])
+      if (Status status = reserve(cache, parity, shape); !status.ok())
+        return status;
     if (Status status = runs->setInput(cache.input, port.dtype, shape,
                                        cache.memory[parity].get());
         !status.ok())
       return status;
-    shape[cache.axis] += int64_t(n);
-    uint64_t count = 0;
-    if (!countElements(shape, count))
-      return TN_ERROR("the caches are too large");
-    uint64_t bytes = (count * dtypeInfo(port.dtype).bits + 7) / 8;
+    if (!cache.length)
+      shape[cache.axis] += int64_t(n);
     unsigned next = parity ^ 1;
-    if (cache.bytes[next] < bytes) {
-      // Room to grow, so that not every token allocates.
-      cache.bytes[next] = bytes + bytes / 2;
-      cache.memory[next] = allocateAligned(cache.bytes[next]);
-      if (!cache.memory[next])
-        return TN_ERROR("not enough memory for %zu caches of %llu bytes",
-                        caches.size(),
-                        static_cast<unsigned long long>(cache.bytes[next]));
-    }
+    if (Status status = reserve(cache, next, shape); !status.ok())
+      return status;
     if (Status status = runs->setOutput(cache.output, cache.memory[next].get(),
                                         cache.bytes[next]);
         !status.ok())
@@ -353,16 +422,42 @@ Status LanguageModel::setCaches(size_t n) {
   return {};
 }
 
+Status LanguageModel::reserve(Cache &cache, unsigned memory,
+                              std::span<const int64_t> shape) {
+  uint64_t count = 0;
+  if (!countElements(shape, count))
+    return TN_ERROR("the caches are too large");
+  DType type = plan.inputs()[cache.input].dtype;
+  uint64_t bytes = (count * dtypeInfo(type).bits + 7) / 8;
+  if (cache.bytes[memory] >= bytes && cache.memory[memory])
+    return {};
+  // Room to grow, so that not every token allocates.
+  cache.bytes[memory] = cache.length ? bytes : bytes + bytes / 2;
+  cache.memory[memory] = allocateAligned(cache.bytes[memory]);
+  if (!cache.memory[memory])
+    return TN_ERROR("not enough memory for %zu caches of %llu bytes",
+                    caches.size(),
+                    static_cast<unsigned long long>(cache.bytes[memory]));
+  return {};
+}
+
 void LanguageModel::findLast(size_t n, std::span<const uint8_t> real) {
   fromEnd.assign(numRows, 1);
-  for (size_t r = 0; r < numRows && !real.empty(); ++r) {
-    auto row = real.subspan(r * n, n);
+  size_t columns = columnsFor(n);
+  for (size_t r = 0; r < numRows; ++r) {
+    auto row = real.empty() ? real : real.subspan(r * n, n);
     auto last = std::find_if(row.rbegin(), row.rend(),
                              [](uint8_t flag) { return flag != 0; });
-    fromEnd[r] = last == row.rend() ? 0 : size_t(last - row.rbegin()) + 1;
+    if (!row.empty() && last == row.rend())
+      fromEnd[r] = 0;
+    else if (layout != Layout::Slots)
+      fromEnd[r] = columns - std::min(columns, sequences[r].size()) + 1;
+    else if (fed > 0 && !row.empty())
+      fromEnd[r] = size_t(last - row.rbegin()) + 1;
   }
   // Other tokens' logits are computed by nobody, where the model lets choose.
-  runs->limitChosen(int64_t(*std::max_element(fromEnd.begin(), fromEnd.end())));
+  size_t most = *std::max_element(fromEnd.begin(), fromEnd.end());
+  runs->limitChosen(int64_t(std::max<size_t>(most, 1)));
 }
 
 Status LanguageModel::keepLogits() {

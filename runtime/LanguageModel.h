@@ -48,9 +48,10 @@ public:
 
   /// Appends `tokens`, [rows, n] in C order with n >= 1, to the sequences and
   /// computes. `real`, of the same size, is 0 where a token is padding, which
-  /// nothing attends to, before or behind a short row's own; empty means none
-  /// is. Models tell padding by their attention_mask; those that have no
-  /// position_ids count it, and GroupQueryAttention wants it behind the tokens.
+  /// nothing attends to; empty means none is. Wherever it stands, what reaches
+  /// the model has it where the model wants it (Layout). Only where caches keep
+  /// what they were given, in the order of slots, padding of a later call stays
+  /// between the tokens: windows and models without position_ids count it then.
   /// After a failure the sequences are as before, but for running out of
   /// memory in the middle.
   Status feed(std::span<const int64_t> tokens,
@@ -68,10 +69,18 @@ public:
 
 private:
   enum class Role { Tokens, Mask, Positions, Past };
-  /// A cache that is an input and, longer, an output.
+  /// Where a row's tokens are among what the model sees.
+  enum class Layout {
+    Whole, ///< all are computed anew, from the front, padding behind
+    Front, ///< caches too count them from the front, by the sum of the mask
+    Slots, ///< caches have a slot for all that was fed, padding in front first
+  };
+  /// A cache that is an input and, longer or as long, an output.
   struct Cache {
     size_t input, output;
     size_t axis; ///< the dimension that grows
+    /// The length of one that drops old tokens; 0 for one that grows.
+    int64_t length;
     AlignedBytes memory[2];
     uint64_t bytes[2] = {0, 0};
   };
@@ -83,19 +92,30 @@ private:
   Status readInputs();
   Status readOutputs();
   Status pairCaches();
+  Result<Cache> pair(size_t input, size_t output) const;
   Result<Role> roleOf(const std::string &name) const;
-  bool recomputes() const { return caches.empty() && !hasState(); }
+  void findLayout();
+  bool countsFromFront(size_t output, size_t axis) const;
   bool hasState() const;
   /// How large dimension `dim` of an input may be.
   int64_t mostOf(size_t input, size_t dim) const;
   Status checkTokens(std::span<const int64_t> tokens,
                      std::span<const uint8_t> real) const;
+  /// What a row's inputs are for `columns` new tokens of which the last `n` are
+  /// fed now.
+  struct RowInputs {
+    std::vector<int64_t> tokens, positions, mask;
+  };
+  RowInputs inputsOf(size_t row, size_t n, size_t columns) const;
+  void append(size_t row, std::span<const int64_t> tokens,
+              std::span<const uint8_t> real);
   Status setInputs(size_t n);
-  Status setNumbers(size_t input, const std::vector<int64_t> &numbers,
-                    size_t columns);
-  std::vector<int64_t> positionsOf(size_t first, size_t n) const;
+  Status setNumbers(size_t input, const std::vector<int64_t> &numbers);
   Status setCaches(size_t n);
+  Status reserve(Cache &cache, unsigned memory, std::span<const int64_t> shape);
   void findLast(size_t n, std::span<const uint8_t> real);
+  /// Of the tokens that a run is given, for `n` that are fed.
+  size_t columnsFor(size_t n) const;
   Status keepLogits();
 
   std::unique_ptr<Session> runs;
@@ -106,10 +126,12 @@ private:
   std::vector<Role> roles; ///< of the inputs
   std::vector<Cache> caches;
   unsigned parity = 0; ///< which memory of the caches holds the past
-  std::vector<std::vector<int64_t>> sequences; ///< of each row
+  Layout layout = Layout::Whole;
+  std::vector<std::vector<int64_t>> sequences; ///< real tokens of each row
+  /// Of each row's slots, whether one has a token; those fed last with it.
   std::vector<std::vector<uint8_t>> isReal;
   std::vector<std::vector<char>> inputData; ///< what the inputs point to
-  /// How many tokens from the end of what is fed each row's last real one is,
+  /// How many tokens from the end of what a run is given each row's last is,
   /// 1 for the very last; 0 when there is none.
   std::vector<size_t> fromEnd;
   std::vector<float> lastLogits; ///< [rows, vocabulary]

@@ -29,9 +29,9 @@ bool isCode(ElementType element) {
 }
 
 /// Walks from the product's operand to the codes:
-///   transpose [slice] reshape (cast(codes) [- zero]) * scale
+///   transpose [slice] reshape (cast(codes) [- zero]) [* scale]
 /// or, as canonicalisation has it where nothing is sliced,
-///   reshape transpose (cast(codes) [- zero]) * scale
+///   reshape transpose (cast(codes) [- zero]) [* scale]
 class Reader {
 public:
   std::optional<QuantisedMatrix> read(const Op &product) {
@@ -98,8 +98,8 @@ private:
 
   bool readProduct() {
     Op *mul = at->def(OpKind::Mul);
-    if (!mul)
-      return false;
+    if (!mul) // one scale for all is applied elsewhere
+      return readZeros();
     unsigned scale = constantOf(mul->operand(0)) ? 0 : 1;
     matrix.scales = constantOf(mul->operand(scale));
     if (!isPerBlock(matrix.scales) || !step(OpKind::Mul, 1 - scale))
@@ -144,6 +144,9 @@ private:
     llvm::ArrayRef<int64_t> shape = matrix.codes->shape();
     matrix.block = shape[2];
     matrix.columnStride = shape[1] * shape[2];
+    if (!matrix.scales)
+      matrix.scales =
+          ir::Constant::splat(ElementType::F32, {shape[0], shape[1], 1}, 1.0);
     return shape[0] == matrix.n && matrix.scales->shape()[1] == shape[1] &&
            matrix.block >= 16 && matrix.block % 16 == 0 &&
            matrix.columnStride >= matrix.k &&

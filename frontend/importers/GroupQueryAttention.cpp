@@ -14,6 +14,11 @@
 ///
 /// Where the batch is 1 and the total is past + new, P is the length of the
 /// past: then the cache is a concatenation and the mask is causality.
+///
+/// With `sliding_window_cache`, caches have C rows however many tokens there
+/// are, the latest L(T) of them in front, C >= W, W the window:
+///   L(T) = T - G * ceil(max(T - C, 0) / G), G = C - W + 1
+/// Attention looks at the C rows that were there and at all new ones.
 
 #include "frontend/DimMath.h"
 #include "frontend/NodeView.h"
@@ -57,8 +62,12 @@ public:
       return nullptr;
     normalise();
     rotate();
-    updateCache();
-    buildMask();
+    if (slides)
+      slideCache();
+    else
+      updateCache();
+    if (!slides)
+      buildMask();
     return attend();
   }
 
@@ -67,7 +76,8 @@ private:
   Emitter &emit;
   AttentionParts p;
   int64_t heads = 0, keyHeads = 0, window = -1, qkOutput = 0;
-  bool causal = true, rotary = false, interleaved = false, smooth = false;
+  bool causal = true, rotary = false, interleaved = false, smooth = false,
+       slides = false;
   double queryEpsilon = 0, keyEpsilon = 0;
   Dim batch, queries, past;
   /// i64[B, 1, 1, 1]: P; null where it is the Dim `past`.
@@ -93,10 +103,11 @@ private:
     double epsilon = node.floatAttr("qk_norm_epsilon", 1e-6);
     queryEpsilon = node.floatAttr("q_norm_epsilon", epsilon);
     keyEpsilon = node.floatAttr("k_norm_epsilon", epsilon);
-    if (node.flagAttr("sliding_window_cache", false))
+    slides = node.flagAttr("sliding_window_cache", false);
+    if (slides && (window < 0 || !node.input(PastKey) || node.input(Bias)))
       refuse("sliding_window_cache",
-             "is 1: caches that drop old tokens are not supported; export with "
-             "a cache of the whole context");
+             "is 1; expected a 'local_window_size', a 'past_key' and no "
+             "'attention_bias' with it");
     for (StringRef name : {"k_quant_type", "v_quant_type"})
       if (StringRef type = node.strAttr(name, "NONE"); type != "NONE")
         refuse(name,
@@ -175,12 +186,28 @@ private:
     Value *valids = node.input(QueryLens);
     if (emit.failed())
       return false;
-    if (batch.isConstant(1) && total == past + queries && !valids)
+    if (slides && !boundWindow(pastKey, pastValue))
+      return false;
+    if (batch.isConstant(1) && total == past + queries && !valids && !slides)
       return true;
     valid = emit.addScalar(perEntry(lengths), 1);
     Value *fresh = valids ? perEntry(valids) : emit.dimScalar(queries);
     place = emit.op(OpKind::Max,
                     {emit.sub(valid, fresh), emit.scalar(ElementType::I64, 0)});
+    return !emit.failed();
+  }
+
+  /// A cache that slides has room for the window at least.
+  bool boundWindow(Value *pastKey, Value *pastValue) {
+    emit.require(pastValue->shape()[2], past, "the length of 'past_value'");
+    if (std::optional<StringRef> name = past.symbolName()) {
+      for (Module::Symbol &symbol : emit.module.symbols)
+        if (symbol.name == *name)
+          symbol.range.low = std::max(symbol.range.low, window);
+    } else if (past.constant().value_or(0) < window) {
+      node.fail("'past_key' is {0}; expected at least {1} rows, the window",
+                pastKey->type, window);
+    }
     return !emit.failed();
   }
 
@@ -258,6 +285,76 @@ private:
     return emit.op(OpKind::ScatterElements,
                    {room, emit.broadcast(rows, fresh->shape()), fresh},
                    scatter);
+  }
+
+  Value *integer(OpKind kind, Value *a, Value *b) {
+    return emit.op(kind, {a, b});
+  }
+
+  /// How many rows of a cache that slides are taken after \p tokens.
+  Value *resident(Value *tokens) {
+    Value *room = emit.dimScalar(past);
+    Dim gap = past - Dim(window) + Dim(1);
+    Value *over = integer(OpKind::Max, emit.sub(tokens, room),
+                          emit.scalar(ElementType::I64, 0));
+    Value *steps = emit.div(emit.add(over, emit.dimScalar(gap - Dim(1))),
+                            emit.dimScalar(gap));
+    return emit.sub(tokens, emit.mul(steps, emit.dimScalar(gap)));
+  }
+
+  /// p.k and p.v become the rows that were there and all new ones, of which
+  /// p.mask says who sees what; the latest are the new caches.
+  void slideCache() {
+    if (emit.failed())
+      return;
+    Dim all = past + queries;
+    Value *room = emit.dimScalar(past), *before = resident(place);
+    Value *fresh = emit.sub(valid, place);
+    // Where a row's token stands, and whether it has one.
+    Value *row = emit.iota(all, 4, 3),
+          *isOld = integer(OpKind::Less, row, room);
+    Value *at = emit.add(
+        row, emit.where(isOld, emit.sub(place, before), emit.sub(place, room)));
+    Value *isThere = integer(OpKind::Less, row,
+                             emit.where(isOld, before, emit.add(room, fresh)));
+    Value *query = emit.add(place, emit.iota(queries, 4, 2));
+    Value *inWindow = integer(
+        OpKind::And, integer(OpKind::LessEqual, at, query),
+        integer(OpKind::Greater, at, emit.addScalar(query, double(-window))));
+    p.mask = integer(OpKind::And, isThere, inWindow);
+    // The latest tokens begin at T - L(T).
+    Value *kept =
+        emit.add(emit.sub(valid, resident(valid)), emit.iota(past, 4, 2));
+    Value *source = emit.add(
+        kept, emit.where(integer(OpKind::Less, kept, place),
+                         emit.sub(before, place), emit.sub(room, place)));
+    source = integer(OpKind::Max, source, emit.scalar(ElementType::I64, 0));
+    source = integer(OpKind::Min, source, emit.dimScalar(all - Dim(1)));
+    Value *old = emit.iota(past, 4, 2);
+    Value *isUsed = integer(OpKind::Less, old, before);
+    p.k = slid(PastKey, p.k, isUsed, source, 1);
+    p.v = slid(PastValue, p.v, isUsed, source, 2);
+  }
+
+  /// Rows of the past, 0 where \p isUsed says that there is nothing, and
+  /// \p fresh, as [B, S, H, D]; of them \p source are output \p output.
+  Value *slid(unsigned input, Value *fresh, Value *isUsed, Value *source,
+              unsigned output) {
+    Value *old = node.input(input);
+    if (emit.failed())
+      return nullptr;
+    old = emit.where(isUsed, old, constantScalar(emit, old->element(), 0));
+    Value *all = emit.concat({old, swapHeads(emit, fresh)}, 2);
+    if (emit.failed())
+      return nullptr;
+    if (node.wantsOutput(output)) {
+      AxisAttrs axis;
+      axis.axis = 2;
+      node.setOutput(
+          output, emit.op(OpKind::GatherElements,
+                          {all, emit.broadcast(source, old->shape())}, axis));
+    }
+    return swapHeads(emit, all);
   }
 
   void updateCache() {

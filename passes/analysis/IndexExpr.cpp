@@ -1,5 +1,4 @@
-//===- IndexExpr.cpp - an element of a tensor as an expression
-//---------------===//
+//===- IndexExpr.cpp - an element of a tensor as an expression -----------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/analysis/IndexExpr.h"
 #include "ir/OpDef.h"
-#include "passes/analysis/ConstantBand.h"
+#include "passes/analysis/ConstantForms.h"
 #include "passes/canonical/LawUtil.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -178,9 +177,7 @@ const IndexExpr *IndexAnalysis::applyToChoice(
     ArrayRef<const IndexExpr *> operands, ShapeRef shape) {
   if (element != ElementType::Bool || kind == OpKind::Where)
     return nullptr;
-  auto isInteger = [](const IndexExpr *e) {
-    return e->kind == IndexExpr::Integer;
-  };
+  auto isInteger = [](auto *e) { return e->kind == IndexExpr::Integer; };
   const auto *at = llvm::find_if_not(operands, isInteger);
   if (at == operands.end() || !(*at)->applies(OpKind::Where) ||
       !isInteger((*at)->operands[1]) || !isInteger((*at)->operands[2]) ||
@@ -341,27 +338,12 @@ private:
 
   /// first + sum of step_i * i: aranges of any rank.
   const IndexExpr *affine(const Constant &value) {
-    ArrayRef<int64_t> sizes = value.shape();
-    llvm::SmallVector<int64_t, 4> strides = rowMajorStrides(sizes), steps;
-    __int128 first = value.intAt(0);
-    for (size_t i = 0; i != sizes.size(); ++i) {
-      int64_t next = sizes[i] > 1 ? value.intAt(strides[i]) : value.intAt(0);
-      if (__builtin_sub_overflow(next, value.intAt(0), &steps.emplace_back()))
-        return nullptr;
-    }
-    bool isAffine = true;
-    uint64_t flat = 0;
-    forEachIndex(sizes, [&](ArrayRef<int64_t> at) {
-      __int128 expected = first;
-      for (size_t i = 0; i != at.size(); ++i)
-        expected += static_cast<__int128>(steps[i]) * at[i];
-      isAffine &= expected == value.intAt(flat++);
-    });
-    if (!isAffine)
+    auto steps = affineSteps(value);
+    if (!steps)
       return nullptr;
     Dim dim = value.intAt(0);
-    for (size_t i = 0; i != sizes.size(); ++i)
-      dim = dim + Dim(steps[i]) * index(i);
+    for (auto [i, step] : llvm::enumerate(*steps))
+      dim = dim + Dim(step) * index(i);
     return analysis.integer(dim, value.element());
   }
 
@@ -580,8 +562,7 @@ static bool isFollowed(const Op &op) {
          op.kind() == OpKind::Const || is(op, ViewLike);
 }
 
-/// What is moved from a tensor of floats is read where it is now; what indices
-/// alone say is followed.
+/// What is moved from a tensor of floats is read where it is now.
 static bool isWorthKeeping(const IndexExpr *expr, const Op &op) {
   return expr->kind != IndexExpr::Load || isIndexLike(expr->element) ||
          !is(op, ViewLike);

@@ -28,6 +28,7 @@
 #include "ir/Builder.h"
 #include "ir/support/WeightMemory.h"
 #include "passes/Pass.h"
+#include "passes/precision/CodesOperand.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -244,26 +245,9 @@ private:
                       unsigned bits) {
     Builder builder = Builder::before(&product);
     builder.loc = product.loc;
-    CastAttrs cast;
-    cast.to = ElementType::F32;
-    Value *w = builder.buildCast({builder.constant(codes.codes)}, cast);
-    w = builder.buildAdd(
-        {w, builder.scalar(ElementType::F32, -double(1 << (bits - 1)))});
-    w = builder.buildMul({w, builder.constant(codes.scales)});
-    int64_t padded = codes.codes->shape()[1] * codes.codes->shape()[2];
-    ShapeAttrs reshape;
-    reshape.shape = {Dim(m.n), Dim(padded)};
-    w = builder.buildReshape({w}, reshape);
-    if (padded != m.k) {
-      SliceAttrs slice;
-      slice.starts = {Dim(0), Dim(0)};
-      slice.sizes = {Dim(m.n), Dim(m.k)};
-      slice.steps = {1, 1};
-      w = builder.buildSlice({w}, slice);
-    }
-    TransposeAttrs transpose;
-    transpose.perm = {1, 0};
-    product.setOperand(1, builder.buildTranspose({w}, transpose));
+    passes::CodesOperand operand{
+        m.k, m.n, codes.codes, codes.scales, nullptr, double(1 << (bits - 1))};
+    product.setOperand(1, passes::buildCodes(builder, operand));
     product.attrs<MatMulAttrs>().eightBitRows |= bits < 8;
   }
 

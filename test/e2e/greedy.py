@@ -22,15 +22,21 @@ TINY = ["qwen3-tiny-kv-ts", "mistral-tiny-kv-dynamo", "gemma2-tiny-kv-ts", "gemm
 TOKENS, DRAW, TOLERANCE = 200, 1e-3, 3e-4
 
 
+def empty(shape, window, head):
+    """Of a cache before the first token: without rows, or as many as its window has; the batch is 1."""
+    return [1, shape[1], window if "sliding" in str(shape[2]) else 0, shape[3] if isinstance(shape[3], int) else head]
+
+
 class Reference:
-    def __init__(self, model):
+    """`window` and `head` are the sizes of what the GenAI builder leaves open."""
+
+    def __init__(self, model, window=0, head=0):
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         self.session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
         self.pasts = [i for i in self.session.get_inputs() if i.name.startswith("past")]
         self.names = {i.name for i in self.session.get_inputs()}
-        self.caches = {i.name: np.zeros([1 if d == 0 else 0 if isinstance(n, str) or n is None else n for d, n in enumerate(i.shape)],
-                                        np.float32) for i in self.pasts}
+        self.caches = {i.name: np.zeros(empty(i.shape, window, head), np.float32) for i in self.pasts}
         self.fed = 0
 
     def feed(self, tokens):
@@ -43,11 +49,11 @@ class Reference:
         return made["logits"][0, -1]
 
 
-def check(tenon, model, scratch):
+def check(tenon, model, scratch, window=0, head=0):
     # Tiny models know 96 tokens and more, and positions up to 128.
     library = Path(scratch) / "model.so"
     compile_model(tenon, model, library, f"--max-context={TOKENS + 8}")
-    lm, reference = Library(library), Reference(model)
+    lm, reference = Library(library), Reference(model, window, head)
     step, draws, worst = [7, 42, 3, 19], 0, 0.0
     for n in range(TOKENS):
         got, want = lm.feed(step), reference.feed(step)

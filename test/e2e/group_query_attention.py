@@ -44,9 +44,16 @@ CASES = {
                 attrs=dict(do_rotary=1, softcap=3.0, local_window_size=4)),
     "bidirectional": dict(past=6, s=2, t=[8, 5], attrs=dict(causal=0)),
     "not_cached": dict(past=None, s=4, t=[4]),
+    # Caches of `past` rows that drop old tokens: as long as the window, with room, and fewer rows than new tokens.
+    "slides": dict(past=5, s=3, t=[12], attrs=dict(local_window_size=5, sliding_window_cache=1)),
+    "slides_prompt": dict(past=6, s=9, t=[9, 4], attrs=dict(local_window_size=4, sliding_window_cache=1)),
+    "slides_ragged": dict(past=7, s=1, t=[3, 15], extra=("cos_cache", "sin_cache", "head_sink"),
+                          attrs=dict(local_window_size=4, sliding_window_cache=1, do_rotary=1)),
+    "slides_chunk": dict(past=6, s=4, t=[9, 14], extra=("query_seqlens",), fresh=[2, 4], attrs=dict(local_window_size=3, sliding_window_cache=1)),
+    "chunk": dict(past=8, s=3, t=[5, 6], extra=("query_seqlens",), fresh=[1, 3]),
 }
 INPUTS = ["query", "key", "value", "past_key", "past_value", "seqlens_k", "total_sequence_length", "cos_cache", "sin_cache",
-          "position_ids", "attention_bias", "head_sink", "k_scale", "v_scale", "q_norm_weight", "k_norm_weight"]
+          "position_ids", "attention_bias", "head_sink", "k_scale", "v_scale", "q_norm_weight", "k_norm_weight", "query_seqlens"]
 
 
 def make_inputs(c, rng):
@@ -68,6 +75,9 @@ def make_inputs(c, rng):
              "head_sink": (c["h"],), "q_norm_weight": (d,), "k_norm_weight": (d,)}
     sizes["sin_cache"] = sizes["cos_cache"]
     for name in c["extra"]:
+        if name == "query_seqlens":
+            x[name] = np.array(c["fresh"], np.int32)
+            continue
         x[name] = rng.integers(0, 32, (b, s)) if name == "position_ids" else random(*sizes[name])
     return x
 
@@ -82,6 +92,12 @@ def rotate(x, cos, sin, interleaved):
     return y
 
 
+def resident(tokens, rows, window):
+    """How many tokens a cache that drops old ones holds."""
+    gap = rows - window + 1
+    return tokens - gap * -(-max(tokens - rows, 0) // gap)
+
+
 def reference(c, x):
     """The output [B, S, H * D] and caches, NaN where they are unspecified."""
     a, h, kv, d, s = c["attrs"], c["h"], c["kv"], c["d"], c["s"]
@@ -94,6 +110,7 @@ def reference(c, x):
     b = len(query)
     q, k, v = q.reshape(b, s, h, d), k.reshape(b, s, kv, d), v.reshape(b, s, kv, d)
     past = c["past"] or 0
+    slides = a.get("sliding_window_cache", 0)
     length = max(past, max(c["t"]))
     out, keys, values = np.full((b, s, h, d), np.nan), np.full((b, kv, length, d), np.nan), np.full((b, kv, length, d), np.nan)
 
@@ -101,7 +118,7 @@ def reference(c, x):
         return t / np.sqrt((t * t).mean(-1, keepdims=True) + a.get("qk_norm_epsilon", 1e-6)) * x[w]
 
     for i, total in enumerate(c["t"]):
-        fresh = min(s, total)
+        fresh = c["fresh"][i] if "fresh" in c else min(s, total)
         place = total - fresh
         qi, ki = q[i], k[i]
         if "q_norm_weight" in x:
@@ -111,7 +128,9 @@ def reference(c, x):
             cos, sin = x["cos_cache"][at], x["sin_cache"][at]
             qi, ki = (rotate(t, cos, sin, a.get("rotary_interleaved", 0)) for t in (qi, ki))
         if place:
-            keys[i, :, :place], values[i, :, :place] = x["past_key"][i, :, :place], x["past_value"][i, :, :place]
+            kept = resident(place, past, a["local_window_size"]) if slides else place
+            for whole, before in ((keys, x["past_key"]), (values, x["past_value"])):
+                whole[i, :, place - kept:place] = before[i, :, :kept]
         keys[i, :, place:total] = ki[:fresh].transpose(1, 0, 2)
         values[i, :, place:total] = v[i, :fresh].transpose(1, 0, 2)
         for j in range(fresh):
@@ -130,6 +149,12 @@ def reference(c, x):
                 elif a.get("smooth_softmax"):
                     sink = 1
                 out[i, j, head] = e @ values[i, head * kv // h, begin:end] / (e.sum() + sink)
+    if slides:
+        for whole in (keys, values):
+            for i, total in enumerate(c["t"]):
+                kept = resident(total, past, a["local_window_size"])
+                whole[i, :, :kept], whole[i, :, kept:] = whole[i, :, total - kept:total].copy(), np.nan
+        keys, values = keys[:, :, :past], values[:, :, :past]
     return {"y": out.reshape(b, s, h * d), "k": keys, "v": values}
 
 

@@ -1,12 +1,11 @@
-//===- ConstantBand.h - masks that are stored as constants
-//---------------------===//
+//===- ConstantForms.h - regular constants, as formulas -----------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef TENON_PASSES_ANALYSIS_CONSTANTBAND_H
-#define TENON_PASSES_ANALYSIS_CONSTANTBAND_H
+#ifndef TENON_PASSES_ANALYSIS_CONSTANTFORMS_H
+#define TENON_PASSES_ANALYSIS_CONSTANTFORMS_H
 
 #include "ir/Constant.h"
 #include <optional>
@@ -25,6 +24,11 @@ struct ConstantBand {
   static std::optional<ConstantBand> of(const ir::Constant &value);
 };
 
+/// The steps of a constant of integers whose elements are the first plus the
+/// sum of step i times index i: aranges of any rank. Nothing for others.
+std::optional<llvm::SmallVector<int64_t, 4>>
+affineSteps(const ir::Constant &value);
+
 } // namespace tenon::passes
 
-#endif // TENON_PASSES_ANALYSIS_CONSTANTBAND_H
+#endif // TENON_PASSES_ANALYSIS_CONSTANTFORMS_H

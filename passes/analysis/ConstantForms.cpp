@@ -1,11 +1,11 @@
-//===- ConstantBand.cpp - masks that are stored as constants
-//---------------------===//
+//===- ConstantForms.cpp - regular constants, as formulas ---------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#include "passes/analysis/ConstantBand.h"
+#include "passes/analysis/ConstantForms.h"
+#include "passes/canonical/LawUtil.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 
@@ -73,4 +73,27 @@ std::optional<ConstantBand> ConstantBand::of(const Constant &value) {
     return band;
   }
   return std::nullopt;
+}
+
+std::optional<llvm::SmallVector<int64_t, 4>>
+passes::affineSteps(const Constant &value) {
+  llvm::ArrayRef<int64_t> sizes = value.shape();
+  llvm::SmallVector<int64_t, 4> strides = rowMajorStrides(sizes), steps;
+  __int128 first = value.intAt(0);
+  for (size_t i = 0; i != sizes.size(); ++i) {
+    int64_t next = sizes[i] > 1 ? value.intAt(strides[i]) : value.intAt(0);
+    if (__builtin_sub_overflow(next, value.intAt(0), &steps.emplace_back()))
+      return std::nullopt;
+  }
+  bool isAffine = true;
+  uint64_t flat = 0;
+  forEachIndex(sizes, [&](llvm::ArrayRef<int64_t> at) {
+    __int128 expected = first;
+    for (size_t i = 0; i != at.size(); ++i)
+      expected += static_cast<__int128>(steps[i]) * at[i];
+    isAffine &= expected == value.intAt(flat++);
+  });
+  if (!isAffine)
+    return std::nullopt;
+  return steps;
 }
