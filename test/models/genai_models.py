@@ -43,7 +43,8 @@ def gpt_oss():
 
 
 MODELS = {f"genai-{name}": (make, precision) for name, make, precision in
-          [("llama-int4", llama, "int4"), ("qwen3", qwen3, "fp32"), ("qwen3-int4", qwen3, "int4"), ("gemma2", gemma2, "fp32"), ("gpt-oss", gpt_oss, "fp32")]}
+          [("llama-int4", llama, "int4"), ("qwen3", qwen3, "fp32"), ("qwen3-int4", qwen3, "int4"), ("gemma2", gemma2, "fp32"),
+           ("gpt-oss", gpt_oss, "fp32")]}
 
 
 def build(model, precision, scratch):
