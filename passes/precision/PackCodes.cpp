@@ -301,7 +301,7 @@ private:
 };
 
 /// What CPUs multiply as bytes (fusion/FuseByteProducts): u8, minus a number,
-/// by i8.
+/// by i8, so large that the matrix is not folded to i32 before.
 bool multipliesBytes(const Op &product) {
   const Value *left = product.operand(0);
   if (Op *sub = left->def(OpKind::Sub)) {
@@ -314,6 +314,7 @@ bool multipliesBytes(const Op &product) {
   return widening && widening->operand(0)->element() == ElementType::U8 &&
          source && source->codes->element() == ElementType::I8 &&
          source->columnStride == 1 && source->k < 1 << 15 &&
+         source->k * source->n > 1 << 18 &&
          (!source->zero || (isUniform(*source->zero->value) &&
                             source->zero->value->intAt(0) == 0));
 }
