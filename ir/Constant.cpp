@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ir/Constant.h"
+#include "ir/ElementConversion.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/xxhash.h"
 #include <cassert>
@@ -188,9 +189,11 @@ Constant::concat(ArrayRef<std::shared_ptr<const Constant>> parts,
   for (const std::shared_ptr<const Constant> &part : parts)
     constant->runs.push_back(
         *elementCount(ArrayRef(part->dims).drop_front(axis)));
-  assert(llvm::all_of(constant->runs, [&](uint64_t run) {
-    return run * bitWidth(first.elementType) % 8 == 0;
-  }) && "runs of whole bytes");
+  assert(llvm::all_of(constant->runs,
+                      [&](uint64_t run) {
+                        return run * bitWidth(first.elementType) % 8 == 0;
+                      }) &&
+         "runs of whole bytes");
   return constant;
 }
 
@@ -241,9 +244,8 @@ void Constant::readConverted(uint64_t first, uint64_t n, uint8_t *out) const {
   for (uint64_t at = 0; at < n; at += chunkElements) {
     uint64_t count = std::min(chunkElements, n - at);
     source.read(first + at, count, chunk.data());
-    for (uint64_t i = 0; i < count; ++i)
-      storeElement(elementType, out, at + i,
-                   loadElement(source.elementType, chunk.data(), i));
+    convertElements(source.elementType, chunk.data(), elementType,
+                    out + *byteSize(elementType, at), count);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "codegen/kernels/cpu/codes_pack.h"
 #include "ir/support/WeightMemory.h"
 #include "llvm/Support/MathExtras.h"
+#include <cassert>
 #include <cstring>
 
 namespace tenon::codegen {
@@ -83,8 +84,9 @@ llvm::Error storeCodes(llvm::ArrayRef<uint8_t> elements, unsigned bits,
 
 /// Columns are gathered a few at a time, so that lines of the matrix are read
 /// whole.
-llvm::Error storeColumns(const uint8_t *elements, int64_t size,
-                         const Weight::Matrix &m, Write write) {
+template <int64_t size>
+llvm::Error storeColumns(const uint8_t *elements, const Weight::Matrix &m,
+                         Write write) {
   int64_t pitch = llvm::alignTo(m.k * size, 16);
   if (pitch == 0)
     return llvm::Error::success();
@@ -127,7 +129,15 @@ llvm::Error storeWeight(const Weight &weight, Write write) {
     elements = expanded.bytes.data();
   }
   if (weight.layout == kernel::WeightLayout::Columns)
-    return storeColumns(elements, size, weight.matrix, write);
+    switch (size) {
+    case 1:
+      return storeColumns<1>(elements, weight.matrix, write);
+    case 2:
+      return storeColumns<2>(elements, weight.matrix, write);
+    default:
+      assert(size == 4 && "elements of 1, 2 or 4 bytes");
+      return storeColumns<4>(elements, weight.matrix, write);
+    }
   if (size == sizeof(uint16_t))
     return storePanels(reinterpret_cast<const uint16_t *>(elements),
                        weight.matrix, write);

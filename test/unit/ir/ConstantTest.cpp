@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ir/Constant.h"
+#include "ir/ElementConversion.h"
 #include "gtest/gtest.h"
 #include <cmath>
 
@@ -185,8 +186,8 @@ TEST(Constant, RandomStaysInRange) {
 
 TEST(Constant, ConvertsFloatsWhenTheyAreRead) {
   constexpr uint64_t count = 10001;
-  ConstantRef wide = Constant::generated(Constant::Form::Random,
-                                         ElementType::F32, {count}, 5);
+  ConstantRef wide =
+      Constant::generated(Constant::Form::Random, ElementType::F32, {count}, 5);
   ConstantRef half = Constant::converted(wide, ElementType::F16);
   EXPECT_EQ(half->form(), Constant::Form::Converted);
   std::vector<uint8_t> bytes = half->materialize();
@@ -227,6 +228,53 @@ TEST(Constant, CountsWithoutOverflow) {
   EXPECT_EQ(elementCount({-1}), std::nullopt);
   EXPECT_EQ(elementCount({1ll << 40, 1ll << 40}), std::nullopt);
   EXPECT_EQ(elementCount({0, 1ll << 40, 1ll << 40}), std::nullopt);
+}
+
+/// Each code between two elements, and beside it, as one element at a time.
+void expectConversion(ElementType from, ElementType to,
+                      const std::vector<uint8_t> &in) {
+  uint64_t size = bitWidth(from) / 8, out = bitWidth(to) / 8;
+  uint64_t count = in.size() / size, wrong = 0;
+  std::vector<uint8_t> got(count * out), want(count * out);
+  convertElements(from, in.data(), to, got.data(), count);
+  for (uint64_t i = 0; i < count; ++i)
+    storeElement(to, want.data(), i, loadElement(from, in.data(), i));
+  for (uint64_t i = 0; i < count && wrong < 5; ++i)
+    if (!std::equal(&want[i * out], &want[i * out] + out, &got[i * out])) {
+      ++wrong;
+      ADD_FAILURE() << "element " << i << ", "
+                    << loadElement(from, in.data(), i) << ": got "
+                    << loadElement(to, got.data(), i) << ", expected "
+                    << loadElement(to, want.data(), i);
+    }
+}
+
+TEST(Constant, ConvertsManyElementsAsOne) {
+  std::vector<uint8_t> codes(2 << 16), floats;
+  for (uint32_t code = 0; code < 1 << 16; ++code)
+    storeInteger(ElementType::U16, codes.data(), code, code);
+  auto add = [&](uint32_t bits) {
+    for (unsigned byte = 0; byte < 4; ++byte)
+      floats.push_back(uint8_t(bits >> 8 * byte));
+  };
+  for (ElementType half : {ElementType::F16, ElementType::BF16}) {
+    expectConversion(half, ElementType::F32, codes);
+    floats.clear();
+    // Each half, what lies in the middle of two, and what is just beside both.
+    std::vector<uint8_t> wide(4 << 16);
+    convertElements(half, codes.data(), ElementType::F32, wide.data(), 1 << 16);
+    for (uint32_t i = 0; i < 1 << 16; ++i) {
+      uint32_t bits = uint32_t(loadInteger(ElementType::U32, wide.data(), i));
+      uint32_t middle = half == ElementType::F16 ? 1u << 12 : 1u << 15;
+      for (uint32_t near : {bits, bits ^ middle})
+        for (uint32_t offset : {-1, 0, 1})
+          add(near + offset);
+    }
+    for (uint64_t bits = 0; bits < uint64_t(1) << 32; bits += 40009)
+      add(uint32_t(bits));
+    expectConversion(ElementType::F32, half, floats);
+  }
+  expectConversion(ElementType::F16, ElementType::BF16, codes);
 }
 
 } // namespace
