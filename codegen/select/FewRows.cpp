@@ -263,6 +263,16 @@ LaunchSpec codesProduct(Lowering &lowering, const Product &p,
                         const QuantisedMatrix &codes,
                         const Epilogue &epilogue) {
   Matrix matrix = matrixOf(lowering, codes, p.a.element);
+  ir::Shape shape(p.batch().begin(), p.batch().end());
+  shape.append(p.a.shape.end() - 2, p.a.shape.end());
+  View a = lowering.broadcast(p.a, shape);
+  if (auto tiled = tensorCodes(lowering, a, p.c, epilogue)) {
+    tiled->kernel = "gemm_codes";
+    llvm::append_range(tiled->config.members, matrix.config.members);
+    tiled->operands = {a};
+    llvm::append_range(tiled->operands, matrix.views);
+    return std::move(*tiled);
+  }
   LaunchSpec spec = gemvLaunch(p, matrix, {}, fewRows, false);
   spec.config.types("Operands", epilogue.elements);
   return spec;

@@ -36,7 +36,8 @@ Dim launchFewRows(Lowering &lowering, const ir::Op &op, Product &p,
                   const QuantisedMatrix *codes, const Epilogue &epilogue);
 
 /// The form for any number of rows of a product with \p codes, but for the
-/// epilogue.
+/// epilogue: tiles, else the one for few rows, which reads codes again for each
+/// eight.
 LaunchSpec codesProduct(Lowering &lowering, const Product &p,
                         const QuantisedMatrix &codes, const Epilogue &epilogue);
 

@@ -30,6 +30,11 @@ std::optional<LaunchSpec> tensorProduct(const Lowering &lowering, const View &a,
                                         const View &b, const View &c,
                                         const Epilogue &epilogue);
 
+/// The tiles and the rest of the Cfg of gemm_codes.cuh, without the matrix of
+/// codes: nothing if a and c are not among its forms.
+std::optional<LaunchSpec> tensorCodes(const Lowering &lowering, const View &a,
+                                      const View &c, const Epilogue &epilogue);
+
 /// The same of codes of 8 bits, the k of both contiguous, as Lowering::products
 /// says; \p epilogue takes sums in s32 (of fp8: in f32).
 std::optional<LaunchSpec> byteProduct(const Lowering &lowering, const View &a,

@@ -209,14 +209,16 @@ bool isMappable(const View &view, unsigned inner, bool &shared) {
 }
 
 /// The form of sm_90a, where it fits.
-std::optional<VariantSpec> hopperForm(const Lowering &lowering, const View &a,
+std::optional<VariantSpec> hopperForm(const Lowering &lowering,
+                                      const Form &form, const View &a,
                                       const View &b, const View &c, bool kn,
                                       const Sizes &sizes,
                                       const Epilogue &epilogue) {
   constexpr int64_t quarter = 132 / 4;
   unsigned rank = c.rank();
   bool sharedA = false, sharedB = false;
-  if (!lowering.hasHopper() || !isHalf(a.element) || !sizes.k.constant() ||
+  if (!lowering.hasHopper() || form.operand == Operand::single ||
+      (kn && form.operand == Operand::byte) || !sizes.k.constant() ||
       sizes.k.isConstant(0) || !isMappable(a, rank - 1, sharedA) ||
       !isMappable(b, kn ? rank - 1 : rank - 2, sharedB))
     return std::nullopt;
@@ -225,14 +227,14 @@ std::optional<VariantSpec> hopperForm(const Lowering &lowering, const View &a,
     if (!tuning || sizes.guess(tuning->bm, tuning->bn) < enoughBlocks)
       tuning = &each;
   Dim tiles = sizes.tiles(tuning->bm, tuning->bn);
-  VariantSpec form;
-  form.when =
+  VariantSpec variant;
+  variant.when =
       isAbove(sizes.m, 64) * isAbove(tiles * sizes.batches, quarter - 1);
-  if (form.when.isConstant(0))
+  if (variant.when.isConstant(0))
     return std::nullopt;
-  form.arch = 90;
-  form.kernel = "gemm_sm90";
-  form.config.type("In", a.element)
+  variant.arch = 90;
+  variant.kernel = "gemm_sm90";
+  variant.config.raw("using", "In", form.in)
       .type("Out", c.element)
       .types("Operands", epilogue.elements)
       .raw("using", "Tiling",
@@ -242,14 +244,15 @@ std::optional<VariantSpec> hopperForm(const Lowering &lowering, const View &a,
       .flag("shared_a", sharedA)
       .flag("shared_b", sharedB)
       .rank("rank", rank);
-  form.geometry.threads = 384;
-  form.geometry.sharedBytes = tuning->sharedBytes();
-  form.geometry.grid[0] = tiles;
-  form.geometry.grid[2] = Dim::min(sizes.batches, Dim(65535));
-  unsigned rows = BulkTuning::bm, columns = tuning->bn;
-  form.maps.push_back({0, false, sharedA, {64, rows}});
-  form.maps.push_back({1, !kn, sharedB, {64, kn ? 64 : columns}});
-  return form;
+  variant.geometry.threads = 384;
+  variant.geometry.sharedBytes = tuning->sharedBytes();
+  variant.geometry.grid[0] = tiles;
+  variant.geometry.grid[2] = Dim::min(sizes.batches, Dim(65535));
+  unsigned rows = BulkTuning::bm, columns = tuning->bn,
+           across = unsigned(128 / form.size);
+  variant.maps.push_back({0, false, sharedA, {across, rows}});
+  variant.maps.push_back({1, !kn, sharedB, {across, kn ? across : columns}});
+  return variant;
 }
 
 } // namespace
@@ -336,6 +339,23 @@ Sizes sizesOf(const View &a, const View &c) {
           ir::numElements(ir::ShapeRef(c.shape).drop_back(2))};
 }
 
+/// The launch of gemm.cuh for two matrices, with the form of sm_90a.
+std::optional<LaunchSpec> matrixProduct(const Lowering &lowering,
+                                        const Form &form, const View &a,
+                                        const View &b, const View &c, bool kn,
+                                        const Epilogue &epilogue) {
+  Sizes sizes = sizesOf(a, c);
+  std::optional<LaunchSpec> spec =
+      tiledGemm(lowering, form, sizes, kn, alignmentOf(a, a.rank() - 1),
+                c.element, epilogue);
+  if (!spec)
+    return std::nullopt;
+  addMatrices(*spec, a, b, kn);
+  if (auto hopper = hopperForm(lowering, form, a, b, c, kn, sizes, epilogue))
+    spec->variants.push_back(std::move(*hopper));
+  return spec;
+}
+
 } // namespace
 
 std::optional<LaunchSpec> tensorProduct(const Lowering &lowering, const View &a,
@@ -347,15 +367,23 @@ std::optional<LaunchSpec> tensorProduct(const Lowering &lowering, const View &a,
       !a.strides[column].isConstant(1) || !c.strides[column].isConstant(1) ||
       (!kn && !nk))
     return std::nullopt;
-  Sizes sizes = sizesOf(a, c);
-  std::optional<LaunchSpec> spec =
-      tiledGemm(lowering, formOf(lowering, a.element), sizes, kn,
-                alignmentOf(a, column), c.element, epilogue);
-  if (!spec)
+  return matrixProduct(lowering, formOf(lowering, a.element), a, b, c, kn,
+                       epilogue);
+}
+
+std::optional<LaunchSpec> tensorCodes(const Lowering &lowering, const View &a,
+                                      const View &c, const Epilogue &epilogue) {
+  unsigned column = c.rank() - 1;
+  if (!hasForm(lowering, a.element, c.element) || a.rank() != c.rank() ||
+      !a.strides[column].isConstant(1) || !c.strides[column].isConstant(1))
     return std::nullopt;
-  addMatrices(*spec, a, b, kn);
-  if (auto hopper = hopperForm(lowering, a, b, c, kn, sizes, epilogue))
-    spec->variants.push_back(std::move(*hopper));
+  Form form = formOf(lowering, a.element);
+  form.gathers = true;
+  std::optional<LaunchSpec> spec =
+      tiledGemm(lowering, form, sizesOf(a, c), /*kn=*/false,
+                alignmentOf(a, column), c.element, epilogue);
+  if (spec)
+    spec->config.rank("rank", c.rank());
   return spec;
 }
 
@@ -364,12 +392,7 @@ std::optional<LaunchSpec> byteProduct(const Lowering &lowering, const View &a,
                                       const Epilogue &epilogue) {
   bool isFp8 = lowering.products() == Products::Fp8;
   Form form{Operand::byte, Math::tensor, isFp8 ? "tn::e4m3" : "int8_t", 1};
-  std::optional<LaunchSpec> spec =
-      tiledGemm(lowering, form, sizesOf(a, c), /*kn=*/false,
-                alignmentOf(a, a.rank() - 1), c.element, epilogue);
-  if (spec)
-    addMatrices(*spec, a, b, /*kn=*/false);
-  return spec;
+  return matrixProduct(lowering, form, a, b, c, /*kn=*/false, epilogue);
 }
 
 std::optional<LaunchSpec> tensorConv(const Lowering &lowering, const View &x,

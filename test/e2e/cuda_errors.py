@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from cuda_support import Skipped, compile_cuda, driver_folder, emulator_beside, environment
-from models import ROOT, compile_model
+from cuda_support import compile_cuda, driver_folder, emulator_beside, environment, skips
+from models import ROOT, Report, compile_model
 
 SECONDS = 120
 MODEL = ROOT / "test/models/tiny/bert-tiny-ts"
@@ -39,7 +39,7 @@ class Setting:
         if not out.exists():
             flags = ["--precision=f16", f"--arch={arch}"]
             if target == "cuda":
-                compile_cuda(compile_model, self.tenon, MODEL / "model.onnx", out, *flags)
+                compile_cuda(self.tenon, MODEL / "model.onnx", out, *flags)
             else:
                 compile_model(self.tenon, MODEL / "model.onnx", out)
         return out
@@ -265,21 +265,19 @@ def check(setting, name):
     return None
 
 
+@skips
 def main():
-    tenon, api, names, failed = str(Path(sys.argv[1]).resolve()), sys.argv[2], sys.argv[3:] or list(CASES), 0
+    tenon, api, names, report = str(Path(sys.argv[1]).resolve()), sys.argv[2], sys.argv[3:] or list(CASES), Report()
     with tempfile.TemporaryDirectory() as scratch:
-        try:
-            emulator_beside(tenon)
-            setting = Setting(tenon, api, scratch)
-            for name in names:
-                problem = check(setting, name)
-                failed += problem is not None and problem != "not here"
-                print(f"{'ok  ' if problem is None else 'skip' if problem == 'not here' else 'FAIL'} {name} {problem or ''}", flush=True)
-        except Skipped as e:
-            print(f"skipped: {e}")
-            return
-    print(f"{failed} failed")
-    sys.exit(failed != 0)
+        emulator_beside(tenon)
+        setting = Setting(tenon, api, scratch)
+        for name in names:
+            problem = check(setting, name)
+            if problem == "not here":
+                print(f"skip {name}", flush=True)
+            else:
+                report.add(name, [problem] if problem else [])
+    report.end()
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from cuda_support import LIMITS, Skipped, compile_cuda, emulator_beside, run_emulated
+from cuda_support import LIMITS, Skipped, compile_cuda, emulator_beside, run_emulated, skips
 from half_reference import relative_errors
-from models import SHARED, compile_model, differences
+from models import SHARED, Report, differences
 
 # Model, case, precision, seconds at most on two processors.
 RUNS = [
@@ -83,7 +83,7 @@ def check(options, models, name, case, precision, limit, scratch):
     if not artifact.exists():
         for old in Path(scratch).glob(f"{name}-*"):
             old.unlink()
-        compile_cuda(compile_model, options.tenon, folder / "model.onnx", artifact, f"--arch={options.arch}",
+        compile_cuda(options.tenon, folder / "model.onnx", artifact, f"--arch={options.arch}",
                      f"--precision={precision}")
     want, got, seconds = run_case(folder, case, lambda feeds: run_emulated(options.tenon, artifact, feeds, scratch, arch=options.arch))
     if precision == "f32":
@@ -97,36 +97,28 @@ def check(options, models, name, case, precision, limit, scratch):
     if limit and processors > 2 * limit:  # the clock's time on two processors that have nothing else to do
         problems.append(f"took {processors:.1f} s of processor time, at most {2 * limit} s is allowed")
     shape = "x".join(str(n) for n in next(iter(np.load(Path(scratch) / "given.npz").values())).shape) if case in ("1x16", "decode") else f"case {case or 1}"
-    print(f"{'FAIL' if problems else 'ok  '} {name:14} {shape:8} {precision:5} error {worst:.2e}, {clock:.1f} s ({processors:.1f} s of processors)", flush=True)
-    for p in problems:
-        print(f"     {p}")
-    return bool(problems)
+    return f"{name:14} {shape:8} {precision:5} error {worst:.2e}, {clock:.1f} s ({processors:.1f} s of processors)", problems
 
 
+@skips
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tenon", type=lambda path: str(Path(path).resolve()))
     parser.add_argument("--models", help="folder of models")
     parser.add_argument("--arch", default="sm_80", help="the GPU that the emulator plays")
     parser.add_argument("names", nargs="*", help="models to test; all without any")
-    options, failed = parser.parse_intermixed_args(), 0
+    options, report = parser.parse_intermixed_args(), Report()
     with tempfile.TemporaryDirectory() as scratch:
-        try:
-            emulator_beside(options.tenon)
-            models = find_models(options.models, scratch)
-            for name, case, precision, limit in RUNS:
-                if options.names and name not in options.names:
-                    continue
-                try:
-                    failed += check(options, models, name, case, precision, limit, scratch)
-                except RuntimeError as e:
-                    failed += 1
-                    print(f"FAIL {name:14} {precision:5} {e}", flush=True)
-        except Skipped as e:
-            print(f"skipped: {e}")
-            return
-    print(f"{failed} failed")
-    sys.exit(failed != 0)
+        emulator_beside(options.tenon)
+        models = find_models(options.models, scratch)
+        for name, case, precision, limit in RUNS:
+            if options.names and name not in options.names:
+                continue
+            try:
+                report.add(*check(options, models, name, case, precision, limit, scratch))
+            except RuntimeError as e:
+                report.add(f"{name:14} {precision}", [e])
+    report.end()
 
 
 if __name__ == "__main__":

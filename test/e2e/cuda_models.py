@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Whole models on the CUDA target, executed by the emulator: cuda_models.py TENON [--precision=LIST] [FOLDER...]
+"""Whole models on the CUDA target, executed by the emulator:
+cuda_models.py TENON [--brief] [--precision=LIST] [--arch=ARCH] [FOLDER...]
 
-As tiny_models.py, for each precision of the list (f32, f16, bf16). f32 must be as near to the references as the CPU
+As tiny_models.py, for each precision of the list (f32, f16, bf16); --brief takes one model of each family, such that each
+exporter's form of each kind of model is there. f32 must be as near to the references as the CPU
 target (1e-4 absolute and relative). Halves are held to the root mean square of the error over that of the reference:
 5e-3 for f16, 2e-2 for bf16, and at most half more than ONNX Runtime's error of the same model with each value stored in
 that type (half_reference.py). Models with caches are also fed by themselves, a prefill and then token by token, the
@@ -10,19 +12,21 @@ caches as inputs and outputs, against ONNX Runtime in f32.
 Any finding of the emulator's checkers fails a run. Without NVRTC or emulator there is nothing to test, which is said.
 """
 import argparse
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import onnx
-from cuda_support import LIMITS, Skipped, compile_cuda, run_emulated
+from cuda_support import LIMITS, compile_cuda, run_emulated, skips
 from half_reference import reference_error, relative_errors, run_onnx
-from models import ROOT, compile_model, differences
+from models import ROOT, Report, differences
 
 TOLERANCE = 1e-4
 MORE = 1.5  # than ONNX Runtime's error, at most
 PREFILL, DECODE = 9, 3
+BRIEF = ["bert-tiny-ts14", "distilbert-tiny-dynamo", "gemma2-tiny-kv-ts", "gemma3-tiny-kv-dynamo", "gpt2-tiny-ts", "llama-tiny-kv-ts",
+         "mistral-tiny-kv-dynamo23", "phi-tiny-kv-ts", "phi3-tiny-kv-dynamo", "qwen2-micro-ts-sdpa", "qwen3-tiny-dynamo", "t5-tiny-ts",
+         "t5-tiny-decoder-past-dynamo", "vit-tiny-ts", "whisper-tiny-dynamo", "whisper-tiny-decoder-past-ts"]
 
 
 def dims_of(value):
@@ -74,7 +78,7 @@ def compare(want, got, precision, limit=None):
 
 def check(options, folder, precision, scratch):
     model, artifact = folder / "model.onnx", Path(scratch) / f"{folder.name}-{precision}"
-    compile_cuda(compile_model, options.tenon, model, artifact, f"--arch={options.arch}", f"--precision={precision}")
+    compile_cuda(options.tenon, model, artifact, f"--arch={options.arch}", f"--precision={precision}")
 
     def run(feeds):
         return run_emulated(options.tenon, artifact, feeds, scratch, arch=options.arch)[0]
@@ -98,30 +102,25 @@ def check(options, folder, precision, scratch):
     return problems + wrong, max(worst, largest), reference
 
 
+@skips
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tenon", type=lambda path: str(Path(path).resolve()))
+    parser.add_argument("--brief", action="store_true", help="one model of each family")
     parser.add_argument("--precision", default="f32,f16,bf16")
     parser.add_argument("--arch", default="sm_80", help="the GPU that the emulator plays")
     parser.add_argument("folders", nargs="*", type=Path)
-    options = parser.parse_intermixed_args()
-    failed = 0
+    options, tiny, report = parser.parse_intermixed_args(), ROOT / "test/models/tiny", Report()
+    folders = options.folders or ([tiny / name for name in BRIEF] if options.brief else sorted(tiny.iterdir()))
     with tempfile.TemporaryDirectory() as scratch:
-        for folder in options.folders or sorted((ROOT / "test/models/tiny").iterdir()):
+        for folder in folders:
             for precision in options.precision.split(","):
                 try:
                     problems, worst, reference = check(options, folder, precision, scratch)
-                except Skipped as e:
-                    print(f"skipped: {e}")
-                    return
                 except RuntimeError as e:
-                    problems, worst, reference = [str(e)], float("nan"), ""
-                failed += bool(problems)
-                print(f"{'FAIL' if problems else 'ok  '} {folder.name:24} {precision:5} error {worst:.2e}{reference}", flush=True)
-                for p in problems:
-                    print(f"     {p}")
-    print(f"{failed} failed")
-    sys.exit(failed != 0)
+                    problems, worst, reference = [e], float("nan"), ""
+                report.add(f"{folder.name:24} {precision:5} error {worst:.2e}{reference}", problems)
+    report.end()
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from cuda_support import Skipped, compile_cuda, driver_folder, environment
-from models import ROOT, compile_model
+from cuda_support import compile_cuda, driver_folder, environment, skips
+from models import ROOT, Report
 
 MODELS = [("bert-tiny-ts", "f32"), ("llama-tiny-kv-ts", "f16"), ("vit-tiny-ts", "bf16")]
 STEPS = 12  # sizes of memory to try, from all that is needed on
@@ -39,7 +39,7 @@ def same(a, b):
 
 def check(tenon, name, precision, scratch):
     folder, artifact, out = ROOT / "test/models/tiny" / name, scratch / name, scratch / "out.npz"
-    compile_cuda(compile_model, tenon, folder / "model.onnx", artifact, "--arch=sm_80", f"--precision={precision}")
+    compile_cuda(tenon, folder / "model.onnx", artifact, "--arch=sm_80", f"--precision={precision}")
     stepwise, gpu = environment(tenon), environment(tenon) | {"LD_LIBRARY_PATH": str(driver_folder(tenon, scratch))}
     ways = {"step by step": (stepwise, "--device=emulated"), "on streams": (gpu, "--device=cuda"),
             "on late streams": (gpu | {"TENON_EMULATOR_STREAMS": "late"}, "--device=cuda")}
@@ -80,20 +80,14 @@ def check(tenon, name, precision, scratch):
     return problems, streamed
 
 
+@skips
 def main():
-    tenon, failed = str(Path(sys.argv[1]).resolve()), 0
+    tenon, report = str(Path(sys.argv[1]).resolve()), Report()
     with tempfile.TemporaryDirectory() as scratch:
         for name, precision in MODELS:
-            try:
-                problems, streamed = check(tenon, name, precision, Path(scratch))
-            except Skipped as e:
-                print(f"skipped: {e}")
-                return
-            failed += bool(problems)
-            print(f"{'FAIL' if problems else 'ok  '} {name:20} {precision:5} {streamed} runs with blocks", flush=True)
-            for p in problems:
-                print(f"     {p}")
-    sys.exit(failed != 0)
+            problems, streamed = check(tenon, name, precision, Path(scratch))
+            report.add(f"{name:20} {precision:5} {streamed} runs with blocks", problems)
+    report.end()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Running artifacts of the CUDA target on the emulator; shared by its end-to-end tests."""
+import functools
 import json
 import os
 import resource
@@ -7,6 +8,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from models import compile_model
 
 # Root mean square of the error over that of the reference: f16 rounds by 3e-4 and bf16 by 2e-3 (rms), and a value has
 # some tens of roundings behind it.
@@ -15,6 +17,17 @@ LIMITS = {"f16": 5e-3, "bf16": 2e-2}
 
 class Skipped(Exception):
     """There is nothing to test on this machine."""
+
+
+def skips(main):
+    """A test's main function, which says so where it has nothing to test."""
+    @functools.wraps(main)
+    def run():
+        try:
+            main()
+        except Skipped as e:
+            print(f"skipped: {e}")
+    return run
 
 
 def emulator_beside(tenon):
@@ -51,8 +64,8 @@ def run_emulated(tenon, artifact, feeds, scratch, *flags, arch=""):
     return dict(np.load(scratch / "got.npz")), seconds
 
 
-def compile_cuda(compile_model, tenon, model, artifact, *flags):
-    """As `compile_model`; Skipped where there is no NVRTC."""
+def compile_cuda(tenon, model, artifact, *flags):
+    """As `compile_model`, for --target=cuda; Skipped where there is no NVRTC."""
     try:
         return compile_model(tenon, model, artifact, "--target=cuda", *flags)
     except RuntimeError as e:

@@ -1,6 +1,7 @@
 """Compiling, running and comparing whole models; shared by the end-to-end tests."""
 import re
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -80,3 +81,18 @@ def run_artifact(artifact, inputs, outputs, *flags):
     if done.returncode:
         raise RuntimeError(f"{artifact} --run: exit {done.returncode}\n{done.stderr}")
     return dict(np.load(outputs))
+
+
+class Report:
+    """Prints a line for each thing that is tested, with what is wrong with it, and counts those."""
+
+    def __init__(self):
+        self.failed = 0
+
+    def add(self, what, problems):
+        self.failed += bool(problems)
+        print("\n     ".join([f"{'FAIL' if problems else 'ok  '} {what}", *map(str, problems)]), flush=True)
+
+    def end(self):
+        print(f"{self.failed} failed")
+        sys.exit(self.failed != 0)

@@ -98,7 +98,9 @@ template <class Cfg> struct QueryRows {
       TN_UNROLL
     for (int x = 0; x < 4; ++x)
       score[j][x] = 0;
-    TN_UNROLL
+    // What is loaded again for each block of keys is not to be held from one to
+    // the next.
+    TN_PRAGMA(unroll(S::keep_queries ? S::qk_steps : 4))
     for (int step = 0; step < S::qk_steps; ++step) {
       if constexpr (!S::keep_queries)
         load_query(query[0], step);

@@ -104,13 +104,14 @@ template <int Groups> TN_FN void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Groups) : "memory");
 }
 
-/// Eight operands of an asm statement: the sums of two 8-column tiles.
-#define TN_SUMS8(J)                                                            \
-  "+f"(c[J][0]), "+f"(c[J][1]), "+f"(c[J][2]), "+f"(c[J][3]),                  \
-      "+f"(c[J + 1][0]), "+f"(c[J + 1][1]), "+f"(c[J + 1][2]),                 \
-      "+f"(c[J + 1][3])
-#define TN_SUMS32(J)                                                           \
-  TN_SUMS8(J), TN_SUMS8(J + 2), TN_SUMS8(J + 4), TN_SUMS8(J + 6)
+/// Eight operands of an asm statement, in registers of kind R: the sums of two
+/// 8-column tiles.
+#define TN_SUMS8(R, J)                                                         \
+  "+" R(c[J][0]), "+" R(c[J][1]), "+" R(c[J][2]), "+" R(c[J][3]),              \
+      "+" R(c[J + 1][0]), "+" R(c[J + 1][1]), "+" R(c[J + 1][2]),              \
+      "+" R(c[J + 1][3])
+#define TN_SUMS32(R, J)                                                        \
+  TN_SUMS8(R, J), TN_SUMS8(R, J + 2), TN_SUMS8(R, J + 4), TN_SUMS8(R, J + 6)
 #define TN_NAMES32_0                                                           \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "     \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "     \
@@ -120,30 +121,35 @@ template <int Groups> TN_FN void wait_products() {
   "%46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, "     \
   "%60, %61, %62, %63"
 
-/// c[64, N] (+)= a[64, 16] b[16, N] of 16-bit elements, by the four warps of a
+/// c[64, N] (+)= a[64, K] b[K, N] with 32 bytes of K, by the four warps of a
 /// group; warp w has rows 16 w ..., laid out as the sums of mma.m16n8. With
-/// Transposed, b's rows are k.
+/// Transposed, which 16-bit elements know, b's rows are k.
 template <class T, int N, bool Transposed> struct Wgmma;
 
-#define TN_WGMMA(T, TEXT, N, NAMES, A, B, MORE, TRANSPOSED, ...)               \
+#define TN_WGMMA(T, SUM, FORM, REST, N, NAMES, A, B, MORE, ...)                \
   template <bool Transposed> struct Wgmma<T, N, Transposed> {                  \
-    static TN_FN void run(float (&c)[N / 8][4], uint64_t a, uint64_t b,        \
+    static_assert(sizeof(T) == 2 || !Transposed);                              \
+    using Sum = SUM;                                                           \
+    static TN_FN void run(SUM (&c)[N / 8][4], uint64_t a, uint64_t b,          \
                           int accumulate) {                                    \
       asm volatile("{.reg .pred p;\n\tsetp.ne.b32 p, " MORE ", 0;\n\t"         \
-                   "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TEXT      \
-                   "." TEXT " {" NAMES "}, " A ", " B                          \
-                   ", p, 1, 1, 0, " TRANSPOSED ";}"                            \
+                   "wgmma.mma_async.sync.aligned.m64n" #N FORM " {" NAMES      \
+                   "}, " A ", " B ", p" REST ";}"                              \
                    : __VA_ARGS__                                               \
                    : "l"(a), "l"(b), "r"(accumulate), "n"(int(Transposed)));   \
     }                                                                          \
   };
-#define TN_WGMMA_SIZES(T, TEXT)                                                \
-  TN_WGMMA(T, TEXT, 64, TN_NAMES32_0, "%32", "%33", "%34", "%35",              \
-           TN_SUMS32(0))                                                       \
-  TN_WGMMA(T, TEXT, 128, TN_NAMES32_0 TN_NAMES32_1, "%64", "%65", "%66",       \
-           "%67", TN_SUMS32(0), TN_SUMS32(8))
-TN_WGMMA_SIZES(tn_f16, "f16")
-TN_WGMMA_SIZES(tn_bf16, "bf16")
+#define TN_WGMMA_SIZES(T, SUM, R, FORM, REST64, REST128)                       \
+  TN_WGMMA(T, SUM, FORM, REST64, 64, TN_NAMES32_0, "%32", "%33", "%34",        \
+           TN_SUMS32(R, 0))                                                    \
+  TN_WGMMA(T, SUM, FORM, REST128, 128, TN_NAMES32_0 TN_NAMES32_1, "%64",       \
+           "%65", "%66", TN_SUMS32(R, 0), TN_SUMS32(R, 8))
+TN_WGMMA_SIZES(tn_f16, float, "f", "k16.f32.f16.f16", ", 1, 1, 0, %35",
+               ", 1, 1, 0, %67")
+TN_WGMMA_SIZES(tn_bf16, float, "f", "k16.f32.bf16.bf16", ", 1, 1, 0, %35",
+               ", 1, 1, 0, %67")
+TN_WGMMA_SIZES(e4m3, float, "f", "k32.f32.e4m3.e4m3", ", 1, 1", ", 1, 1")
+TN_WGMMA_SIZES(int8_t, int32_t, "r", "k32.s32.s8.s8", "", "")
 #undef TN_WGMMA_SIZES
 #undef TN_WGMMA
 #undef TN_NAMES32_0

@@ -14,7 +14,8 @@
 ///
 ///   entry   tn::gemm_sm90<Cfg, Epilogue>(args, map_a, map_b), by TN_UNIT_MAPS
 ///
-///   Cfg     In, Out, Operands, b, rank   as in gemm.cuh; In tn_f16 or tn_bf16
+///   Cfg     In, Out, Operands, b, rank   as in gemm.cuh; In tn_f16, tn_bf16,
+///                            int8_t or tn::e4m3 (the last two: b nk)
 ///           using Tiling     tn::BulkTiling<BN, Stages>: tiles of 128 x BN, BN
 ///                            64, 128 or 256
 ///           static constexpr bool shared_a, shared_b   one A (B) for all
@@ -22,10 +23,10 @@
 ///           static constexpr int threads = 384
 ///
 ///   views, params, epilogue, shapes   as in gemm.cuh
-///   maps    3-dimensional tensor maps of 16-bit elements with the 128-byte
-///           swizzle, no interleave, filled with 0:
-///           A       {K, M, batches}, box {64, 128, 1}
-///           B, nk   {K, N, batches}, box {64, BN, 1}
+///   maps    3-dimensional tensor maps with the 128-byte swizzle, no
+///           interleave, filled with 0; BK elements are 128 bytes:
+///           A       {K, M, batches}, box {BK, 128, 1}
+///           B, nk   {K, N, batches}, box {BK, BN, 1}
 ///           B, kn   {N, K, batches}, box {64, 64, 1}
 ///           addresses and strides must be multiples of 16 bytes; leading
 ///           dimensions of one even step
@@ -47,12 +48,13 @@ namespace tn {
 inline namespace TN_FORM {
 
 template <int BN_, int Stages> struct BulkTiling {
-  static constexpr int BM = 128, BN = BN_, BK = 64, stages = Stages;
+  static constexpr int BM = 128, BN = BN_, stages = Stages;
 };
 
 template <class Cfg> struct BulkShape : Cfg::Tiling {
   using T = typename Cfg::Tiling;
-  using T::BM, T::BN, T::BK, T::stages;
+  using T::BM, T::BN, T::stages;
+  static constexpr int BK = 128 / sizeof(typename Cfg::In);
   static constexpr int consumers = 256, threads = 384;
   /// One wgmma's columns, and how many make a tile's.
   static constexpr int wide = BN < 128 ? BN : 128, parts = BN / wide;
@@ -68,23 +70,23 @@ template <class Cfg> struct BulkShape : Cfg::Tiling {
 /// A warp's 16 x BN sums.
 template <class Cfg> struct BulkSums {
   using S = BulkShape<Cfg>;
-  using Sum = float;
-  float sum[S::parts][S::wide / 8][4];
+  static constexpr bool kn = Cfg::b == Layout::kn;
+  using Product = Wgmma<typename Cfg::In, S::wide, kn>;
+  using Sum = typename Product::Sum;
+  Sum sum[S::parts][S::wide / 8][4];
 
   /// Adds the product of a stage, or begins with it; `a` is the group's 64
   /// rows.
   TN_FN void multiply(uint32_t a, uint32_t b, bool more) {
-    constexpr bool kn = Cfg::b == Layout::kn;
     TN_UNROLL
-    for (int k = 0; k < S::BK / 16; ++k)
+    for (int k = 0; k < 128 / 32; ++k)
       TN_UNROLL
     for (int p = 0; p < S::parts; ++p) {
       // kn: boxes of 64 columns, 64 rows of k each, one after another.
       uint32_t at = kn ? b + p * (S::wide / 64) * 8192 + k * 16 * 128
                        : b + p * S::wide * 128 + k * 32;
-      Wgmma<typename Cfg::In, S::wide, kn>::run(
-          sum[p], describe_tile(a + k * 32, 16, 1024),
-          describe_tile(at, kn ? 8192 : 16, 1024), k > 0 || more);
+      Product::run(sum[p], describe_tile(a + k * 32, 16, 1024),
+                   describe_tile(at, kn ? 8192 : 16, 1024), k > 0 || more);
     }
   }
 
@@ -92,10 +94,13 @@ template <class Cfg> struct BulkSums {
     int row = fragment_row(lane_id()), column = fragment_column(lane_id());
     TN_UNROLL
     for (int j = 0; j < S::BN / 8; ++j) {
-      const float(&s)[4] = sum[j / (S::wide / 8)][j % (S::wide / 8)];
+      const Sum(&s)[4] = sum[j / (S::wide / 8)][j % (S::wide / 8)];
       uint32_t at = to + (row * (S::BN + 8) + j * 8 + column) * 4;
-      store_shared8(at, bits_of(s[0]), bits_of(s[1]));
-      store_shared8(at + 8 * (S::BN + 8) * 4, bits_of(s[2]), bits_of(s[3]));
+      store_shared8(at, __builtin_bit_cast(uint32_t, s[0]),
+                    __builtin_bit_cast(uint32_t, s[1]));
+      store_shared8(at + 8 * (S::BN + 8) * 4,
+                    __builtin_bit_cast(uint32_t, s[2]),
+                    __builtin_bit_cast(uint32_t, s[3]));
     }
   }
 };

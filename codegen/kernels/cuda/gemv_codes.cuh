@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// gemv.cuh with B[k, n] = (q[n, k] - zero[n, k / block]) * scale[n, k / block],
-/// where the codes q stay packed up to the register: the layout of
+/// gemv.cuh with B[k, n] = (q[n, k] - zero[n, k / block]) * scale[n, k /
+/// block], where the codes q stay packed up to the register: the layout of
 /// com.microsoft MatMulNBits. Bound by reading q.
 ///
 ///   entry   tn::gemv_codes<Cfg, Epilogue>(args)
@@ -35,7 +35,8 @@
 ///                       and zeros are those of 2 N columns
 ///
 /// A is not rounded and weights are exact in f32; sums in f32. Any number of
-/// rows is right: many read q again, `rows` at a time.
+/// rows is right: many read q again, `rows` at a time. gemm_codes.cuh is for
+/// those.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef TENON_KERNELS_CUDA_GEMV_CODES_CUH
@@ -46,14 +47,15 @@
 namespace tn {
 inline namespace TN_FORM {
 
-/// The packed weights, scales and zero points of one matrix.
-template <class Cfg> struct CodesMatrix {
+/// The packed weights, scales and zero points of one matrix, which is read in
+/// pieces of Width codes, 4 or 8.
+template <class Cfg, int Width = 8> struct CodesMatrix {
   using Scale = typename Cfg::Scale;
   using Zero = typename Cfg::Zero;
-  static constexpr int bits = Cfg::bits, width = 8, words = 4;
-  /// Eight codes.
-  using Piece = type_at<bits / 4, types<uint16_t, uint32_t, uint64_t>>;
-  static_assert(Cfg::block % 16 == 0 && sizeof(Piece) == bits);
+  static constexpr int bits = Cfg::bits, width = Width, words = 4;
+  using Piece = type_at<bits / 4 + (Width == 8),
+                        types<uint8_t, uint16_t, uint32_t, uint64_t>>;
+  static_assert(Cfg::block % 16 == 0 && sizeof(Piece) * 8 == bits * Width);
 
   const uint8_t *q;
   const Scale *scales;
@@ -65,6 +67,9 @@ template <class Cfg> struct CodesMatrix {
                                     bits / 8);
   }
 
+  TN_FN float scale_of(int column, int block) const {
+    return to_float(scales[int64_t(column) * blocks + block]);
+  }
   TN_FN float zero_of(int column, int block) const {
     if constexpr (!Cfg::zeros) {
       return Cfg::zero;
@@ -76,29 +81,37 @@ template <class Cfg> struct CodesMatrix {
     }
   }
 
-  /// Eight weights of a column, k = at ... at + 7.
-  TN_FN void widen(Piece word, int column, int at, float (&w)[width]) const {
-    int block = at / int(Cfg::block);
-    float scale = to_float(scales[int64_t(column) * blocks + block]);
-    float zero = zero_of(column, block);
+  static TN_FN void widen(Piece word, float scale, float zero,
+                          float (&w)[width]) {
     TN_UNROLL
-    for (int i = 0; i < 8; ++i)
+    for (int i = 0; i < width; ++i)
       w[i] = (float(uint32_t(word >> (bits * i)) & ((1u << bits) - 1)) - zero) *
              scale;
   }
+  /// The weights of a column from k = at on.
+  TN_FN void widen(Piece word, int column, int at, float (&w)[width]) const {
+    int block = at / int(Cfg::block);
+    widen(word, scale_of(column, block), zero_of(column, block), w);
+  }
 };
+
+/// The matrix of views 1, 2 and, if there are zero points, 3.
+template <class Cfg, int Width>
+TN_FN CodesMatrix<Cfg, Width> codes_matrix(const tn_args *args, int k) {
+  using M = CodesMatrix<Cfg, Width>;
+  const tn_view *v = args->views;
+  return {(const uint8_t *)v[1].data, (const typename M::Scale *)v[2].data,
+          (const typename M::Zero *)v[2 + Cfg::zeros].data,
+          int(ceil_div(k, Cfg::block))};
+}
 
 template <class Cfg, class Epilogue = Identity>
 TN_FN void gemv_codes(const tn_args *args) {
   using M = CodesMatrix<Cfg>;
-  gemv_batches<Cfg, Epilogue, M>(
-      args, 2 + Cfg::zeros, [&](const tn_view &, int64_t, int k) {
-        const tn_view *v = args->views;
-        return M{(const uint8_t *)v[1].data,
-                 (const typename Cfg::Scale *)v[2].data,
-                 (const typename Cfg::Zero *)v[2 + Cfg::zeros].data,
-                 int(ceil_div(k, Cfg::block))};
-      });
+  gemv_batches<Cfg, Epilogue, M>(args, 2 + Cfg::zeros,
+                                 [&](const tn_view &, int64_t, int k) {
+                                   return codes_matrix<Cfg, M::width>(args, k);
+                                 });
 }
 
 } // namespace TN_FORM

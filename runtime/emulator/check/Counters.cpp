@@ -116,10 +116,14 @@ void Counters::add(const Launch &launch) {
   kernel.registerBytes = launch.kernel->registerBytes;
   kernel.localBytes = launch.kernel->localBytes;
   kernel.sharedBytes = launch.sharedEnd - sharedStart;
+  auto addCode = [&](const Code &code) {
+    for (size_t i = 0; i != code.ops.size(); ++i)
+      addOp(kernel, code.ops[i], code.where[i], launch.stats[code.ops[i].id]);
+  };
+  if (!launch.image->hasCalls)
+    return addCode(*launch.kernel);
   for (const auto &code : launch.image->codes)
-    for (size_t i = 0; i != code->ops.size(); ++i)
-      addOp(kernel, code->ops[i], code->where[i],
-            launch.stats[code->ops[i].id]);
+    addCode(*code);
 }
 
 void Counters::print(std::string &out, const std::string &name,

@@ -387,14 +387,17 @@ bool emu::resolveShared(Warp &warp, const Op &op, uint32_t mask, unsigned bytes,
     access.at[lane] = owner->shared.get() + offset;
     if (!checks.initialised && !checks.races)
       continue;
-    // Neighbours are judged together.
+    // Neighbours are judged together, and who reads the same once.
     uint32_t length = bytes;
+    bool reads = touch == Touch::Read && !op.synchronizes;
     while (simple && left != 0) {
       unsigned next = __builtin_ctz(left);
-      if (address[next] != address[lane] + length)
+      uint64_t further = address[next] - address[lane];
+      if (further == length)
+        length += bytes;
+      else if (!reads || further != length - bytes)
         break;
-      access.at[next] = owner->shared.get() + offset + length;
-      length += bytes;
+      access.at[next] = owner->shared.get() + offset + further;
       left &= left - 1;
     }
     SharedShadow &shadow = owner->shadow;
@@ -411,8 +414,12 @@ bool emu::resolveShared(Warp &warp, const Op &op, uint32_t mask, unsigned bytes,
     if (synchronizes)
       shadow.synchronize(warp.index);
     if (problem.verdict != SharedShadow::Verdict::Good) {
-      unsigned culprit = lane + (problem.address - offset) / bytes;
-      if (!judge(warp, op, std::min(culprit, 31u), touch, bytes, problem))
+      uint64_t at = address[lane] + (problem.address - offset);
+      uint32_t here = mask & maskOf([=](unsigned i) {
+                        return address[i] <= at && at < address[i] + bytes;
+                      });
+      unsigned culprit = __builtin_ctz(here);
+      if (!judge(warp, op, culprit, touch, bytes, problem))
         return false;
     }
   }

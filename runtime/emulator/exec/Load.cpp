@@ -37,6 +37,7 @@ private:
   rt::Status placeShared(ptx::Function &function, uint64_t &end);
   void placeDynamic(Code &code);
   rt::Status decode(Code &code);
+  void numberOps();
 
   Image &image;
   bool hasFunctions = false; // besides kernels
@@ -182,9 +183,23 @@ rt::Status Loader::decode(Code &code) {
       return s;
   checkWgmma(code);
   finishFlow(code);
-  for (Op &op : code.ops)
-    op.id = image.numOps++;
   return {};
+}
+
+/// Numbers operations: those of each kernel on their own, unless kernels call
+/// functions.
+void Loader::numberOps() {
+  uint32_t next = 0;
+  for (const auto &code : image.codes) {
+    if (!image.hasCalls)
+      next = 0;
+    for (Op &op : code->ops)
+      op.id = next++;
+    code->numIds = next;
+  }
+  if (image.hasCalls)
+    for (const auto &code : image.codes)
+      code->numIds = next;
 }
 
 rt::Status Loader::run() {
@@ -201,6 +216,7 @@ rt::Status Loader::run() {
     if (code->source->defined)
       if (rt::Status s = decode(*code); !s.ok())
         return s;
+  numberOps();
   return {};
 }
 

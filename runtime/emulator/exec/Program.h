@@ -88,7 +88,7 @@ struct Op {
   uint32_t extra = 0;  // what the handler makes of it
   uint32_t target = 0; // index in Code::ops
   uint32_t join = 0;   // of a branch: where its sides meet again
-  uint32_t id = 0;     // counts operations of the whole module
+  uint32_t id = 0;     // among those that a launch of its kernel can run
   OpClass kind = OpClass::Other;
   Flow flow = Flow::Next;
   AddressSpace space = AddressSpace::Generic;
@@ -129,6 +129,7 @@ struct Code {
   std::vector<std::vector<uint32_t>> tables;     // of brx.idx
   std::vector<std::shared_ptr<const void>> keep; // what handlers' refs point to
   std::vector<const void *> objects;             // Op::extra is an index here
+  uint32_t numIds = 0; // of operations that its launch can run
   uint32_t frameBytes = 0;
   uint32_t registerBytes = 0; // of one thread, as declared
   uint64_t localBytes = 0;
@@ -144,7 +145,6 @@ struct Image {
   std::unordered_map<std::string_view, Code *> byName;
   /// Values of constants, 32 lanes each; the first is the true predicate.
   std::vector<char> constants;
-  uint32_t numOps = 0;
   uint64_t sharedBytes = 0; // end of the module's shared variables
 
   struct Global {

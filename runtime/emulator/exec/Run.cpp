@@ -12,7 +12,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <functional>
+#include <mutex>
 #include <thread>
 
 using namespace tenon;
@@ -44,7 +47,7 @@ struct Team {
 class Worker {
 public:
   Worker(Launch &launch, Team &team)
-      : launch(launch), team(team), stats(launch.image->numOps) {}
+      : launch(launch), team(team), stats(launch.kernel->numIds) {}
 
   void run();
   void addStats(std::vector<OpStats> &to) const;
@@ -295,6 +298,62 @@ void Worker::addStats(std::vector<OpStats> &to) const {
   }
 }
 
+/// Threads that stay from launch to launch, which are short and many.
+class Crew {
+public:
+  static Crew &get() {
+    static Crew *crew = new Crew; // its threads never end
+    return *crew;
+  }
+  /// Calls work(0) here and work(1) to work(count - 1) in other threads, of
+  /// those that come while work(0) runs: on a machine that has other things to
+  /// do, nobody waits for one that would find nothing left.
+  void run(size_t count, const std::function<void(size_t)> &work);
+
+private:
+  void serve();
+
+  std::mutex user; // one launch at a time has the crew
+  std::mutex mutex;
+  std::condition_variable wake, done;
+  const std::function<void(size_t)> *job = nullptr;
+  size_t threads = 0, places = 0, taken = 0, inside = 0;
+};
+
+void Crew::run(size_t count, const std::function<void(size_t)> &work) {
+  std::unique_lock<std::mutex> mine(user, std::try_to_lock);
+  if (!mine || count < 2)
+    return work(0);
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    for (; threads < count - 1; ++threads)
+      std::thread([this] { serve(); }).detach();
+    job = &work;
+    places = count - 1;
+    taken = 0;
+  }
+  wake.notify_all();
+  work(0);
+  std::unique_lock<std::mutex> lock(mutex);
+  job = nullptr;
+  done.wait(lock, [this] { return inside == 0; });
+}
+
+void Crew::serve() {
+  std::unique_lock<std::mutex> lock(mutex);
+  for (;;) {
+    wake.wait(lock, [this] { return job && taken < places; });
+    const std::function<void(size_t)> &work = *job;
+    size_t place = ++taken;
+    ++inside;
+    lock.unlock();
+    work(place);
+    lock.lock();
+    if (--inside == 0)
+      done.notify_one();
+  }
+}
+
 unsigned threadCount() {
   const char *text = std::getenv("TENON_EMULATOR_THREADS");
   int wanted = text ? std::atoi(text) : 0;
@@ -321,20 +380,15 @@ uint64_t emu::runWarp(Warp &warp, uint64_t budget) {
 }
 
 void emu::run(Launch &launch) {
-  launch.stats.assign(launch.image->numOps, OpStats());
+  launch.stats.assign(launch.kernel->numIds, OpStats());
   size_t count = std::min<uint64_t>(threadCount(), launch.clusters());
   Team team;
   team.workers = static_cast<unsigned>(count);
   std::vector<std::unique_ptr<Worker>> workers;
   for (size_t i = 0; i != count; ++i)
     workers.push_back(std::make_unique<Worker>(launch, team));
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < count; ++i)
-    threads.emplace_back([&, i] { workers[i]->run(); });
   if (count != 0)
-    workers[0]->run();
-  for (std::thread &thread : threads)
-    thread.join();
+    Crew::get().run(count, [&](size_t i) { workers[i]->run(); });
   for (const auto &worker : workers)
     worker->addStats(launch.stats);
 }

@@ -23,6 +23,12 @@ namespace {
 /// it names must execute it (or have exited) with the same names.
 bool checkMembers(Warp &warp, const Op &op, uint32_t mask,
                   const uint32_t *members) {
+  // All lanes name all lanes, mostly.
+  uint32_t common = ~0u;
+  for (unsigned i = 0; i != 32; ++i)
+    common &= members[i];
+  if (mask == ~0u && common == ~0u)
+    return true;
   for (uint32_t left = mask; left != 0; left &= left - 1) {
     unsigned lane = __builtin_ctz(left);
     uint32_t wanted = members[lane];
@@ -55,57 +61,46 @@ bool checkMembers(Warp &warp, const Op &op, uint32_t mask,
 
 enum class Shuffle { Up, Down, Butterfly, Index };
 
+/// The lane that lane i reads, given its operand b and its clamp and segment
+/// mask; itself where that lies outside its segment.
+template <Shuffle Mode>
+[[gnu::always_inline]] inline uint32_t sourceOf(int i, uint32_t b, uint32_t c,
+                                                bool &in) {
+  int by = b & 31, clamp = c & 31, segment = c >> 8 & 31;
+  int most = (i & segment) | (clamp & ~segment);
+  int at = Mode == Shuffle::Up          ? i - by
+           : Mode == Shuffle::Down      ? i + by
+           : Mode == Shuffle::Butterfly ? i ^ by
+                                        : (i & segment) | (by & ~segment);
+  in = Mode == Shuffle::Up ? at >= most : at <= most;
+  return static_cast<uint32_t>(in ? at : i) & 31;
+}
+
 template <Shuffle Mode> void shuffle(Warp &warp, const Op &op, uint32_t mask) {
   const Ref *refs = &warp.code->refs[op.more];
   if (!checkMembers(warp, op, mask, lanes<uint32_t>(warp, refs[1])))
     return;
-  uint32_t a[32], d[32];
+  uint32_t a[32], at[32];
+  bool in[32];
   std::memcpy(a, lanes<uint32_t>(warp, op.a), sizeof(a));
   const uint32_t *b = lanes<uint32_t>(warp, op.b);
   const uint32_t *c = lanes<uint32_t>(warp, op.c);
-  uint32_t valid = 0;
-  bool outside = false;
-  unsigned culprit = 0, from = 0;
-  for (unsigned i = 0; i != 32; ++i) {
-    unsigned by = b[i] & 31, clamp = c[i] & 31, segment = c[i] >> 8 & 31;
-    int most = static_cast<int>((i & segment) | (clamp & ~segment));
-    int least = static_cast<int>(i & segment);
-    int at = 0;
-    bool in = false;
-    switch (Mode) {
-    case Shuffle::Up:
-      at = static_cast<int>(i - by);
-      in = at >= most;
-      break;
-    case Shuffle::Down:
-      at = static_cast<int>(i + by);
-      in = at <= most;
-      break;
-    case Shuffle::Butterfly:
-      at = static_cast<int>(i ^ by);
-      in = at <= most;
-      break;
-    case Shuffle::Index:
-      at = least | static_cast<int>(by & ~segment & 31);
-      in = at <= most;
-      break;
-    }
-    if (!in)
-      at = static_cast<int>(i);
-    valid |= static_cast<uint32_t>(in) << i;
-    d[i] = a[at & 31];
-    if ((mask >> i & 1) && !(mask >> (at & 31) & 1) && !outside) {
-      outside = true;
-      culprit = i;
-      from = static_cast<unsigned>(at & 31);
+  for (unsigned i = 0; i != 32; ++i)
+    at[i] = sourceOf<Mode>(static_cast<int>(i), b[i], c[i], in[i]);
+  uint32_t valid = maskOf([&](unsigned i) { return in[i]; });
+  if (mask != ~0u) {
+    uint32_t outside =
+        mask & maskOf([&](unsigned i) { return !(mask >> at[i] & 1); });
+    if (outside != 0) {
+      unsigned culprit = static_cast<unsigned>(__builtin_ctz(outside));
+      return warp.fault(op, Fault::BadMask, culprit,
+                        rt::format("reads the register of lane %u, which does "
+                                   "not take part (lanes here: 0x%08x)",
+                                   at[culprit], mask));
     }
   }
-  if (outside)
-    return warp.fault(op, Fault::BadMask, culprit,
-                      rt::format("reads the register of lane %u, which does "
-                                 "not take part (lanes here: 0x%08x)",
-                                 from, mask));
-  each(lanes<uint32_t>(warp, op.dst), mask, [&](unsigned i) { return d[i]; });
+  each(lanes<uint32_t>(warp, op.dst), mask,
+       [&](unsigned i) { return a[at[i]]; });
   setPredicate(warp, refs[0], mask, valid);
 }
 

@@ -121,6 +121,10 @@ const GemvTuning &gemvTuning(const std::string &name);
 
 struct GemvCase {
   GemvTuning tuning;
+  /// Not null: gemm_codes.cuh with this tuning, k shared by so many blocks if
+  /// that is not 0.
+  const GemmTuning *tile = nullptr;
+  int blocks = 0;
   const Element *type = &f16;
   int rows = 1, arch = 75;
   int64_t m = 1, n = 1, k = 1, gap = 0;

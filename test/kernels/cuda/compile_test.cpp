@@ -145,6 +145,10 @@ TEST(CompileBulk, Hopper) {
       c.nk = nk;
       c.epilogue = true;
       checkCompiles(t.name, gemmSource(c), bulkArch);
+      c.in = nk ? &i8 : &e4m3;
+      c.out = &f32;
+      c.nk = true;
+      checkCompiles(t.name, gemmSource(c), bulkArch);
     }
 }
 
@@ -165,6 +169,25 @@ TEST_P(CompileGemm, Convolutions) {
     c.pad = kernel == 3;
     c.blocks = kernel;
     checkCompiles("convolution", convSource(c), c.tuning.arch);
+  }
+}
+
+/// Every GEMM tuning of floating-point numbers, with weights of codes.
+TEST_P(CompileGemm, Codes) {
+  GemvCase c;
+  c.tile = &gemmTunings()[GetParam()];
+  std::string element = c.tile->element;
+  if (element == "byte" || !mayShare(*c.tile))
+    return;
+  c.tuning = gemvTuning("narrow");
+  c.type = element == "single" ? &f32 : &f16;
+  c.k = c.n = 4096;
+  c.epilogue = true;
+  for (int bits : {4, 8}) {
+    c.bits = bits;
+    c.block = 32;
+    c.blocks = bits;
+    checkCompiles("codes", gemvSource(c), c.tile->arch);
   }
 }
 

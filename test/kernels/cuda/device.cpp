@@ -255,14 +255,13 @@ struct alignas(64) EncodedMap {
 };
 
 CUresult encode(const BulkMap &m, EncodedMap &encoded) {
-  constexpr int float16 = 6, bfloat16 = 9, swizzle128 = 3;
+  constexpr int swizzle128 = 3;
   const Driver &d = Driver::get();
   if (!d.encodeTiled)
     return CUDA_ERROR_NOT_SUPPORTED;
   uint32_t steps[3] = {1, 1, 1};
-  return d.encodeTiled(&encoded, m.isBfloat ? bfloat16 : float16, 3,
-                       (void *)m.data, m.size, m.strideBytes, m.box, steps, 0,
-                       swizzle128, 0, 0);
+  return d.encodeTiled(&encoded, m.type, 3, (void *)m.data, m.size,
+                       m.strideBytes, m.box, steps, 0, swizzle128, 0, 0);
 }
 
 } // namespace

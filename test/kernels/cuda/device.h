@@ -59,10 +59,10 @@ struct Dim3 {
   unsigned x = 1, y = 1, z = 1;
 };
 
-/// A 3-dimensional tensor map of 16-bit elements with the 128-byte swizzle.
+/// A 3-dimensional tensor map with the 128-byte swizzle.
 struct BulkMap {
   CUdeviceptr data;
-  bool isBfloat;
+  int type; ///< the driver's number of the elements' type
   uint64_t size[3], strideBytes[2];
   uint32_t box[3];
 };

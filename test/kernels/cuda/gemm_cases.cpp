@@ -191,13 +191,14 @@ void shapeBulk(const GemmCase &c, const Operands &o, LaunchSpec &spec) {
                  int64_t pitch, int64_t batches, unsigned boxRows) {
     BulkMap m = {};
     m.data = x.buffer.address;
-    m.isBfloat = x.type == &bf16;
+    constexpr int bytes = 0, float16 = 6, bfloat16 = 9;
+    m.type = x.type->size == 1 ? bytes : x.type == &bf16 ? bfloat16 : float16;
     m.size[0] = across;
     m.size[1] = rows;
     m.size[2] = batches;
-    m.strideBytes[0] = pitch * 2;
-    m.strideBytes[1] = rows * pitch * 2;
-    m.box[0] = 64;
+    m.strideBytes[0] = pitch * x.type->size;
+    m.strideBytes[1] = rows * pitch * x.type->size;
+    m.box[0] = unsigned(128 / x.type->size);
     m.box[1] = boxRows;
     m.box[2] = 1;
     return m;

@@ -156,6 +156,10 @@ std::vector<double> rowOf(const GemvCase &c, const Operands &o, int64_t i) {
   return x;
 }
 
+bool isTf32(const GemvCase &c) {
+  return c.tile && std::string(c.tile->math) == "tf32";
+}
+
 std::string compare(const GemvCase &c, const Operands &o) {
   Comparison result;
   double product = 0x1p-20;
@@ -179,13 +183,31 @@ std::string compare(const GemvCase &c, const Operands &o) {
       }
       if (c.epilogue)
         want = std::max(0.0, want + o.bias.at(j)) + o.residual.at(i * c.n + j);
+      // Tiles hold weights rounded; tf32 rounds both factors to 10 bits.
+      double each = product + (c.tile ? c.type->rounding : 0.0) +
+                    (isTf32(c) ? 0x1p-10 : 0.0);
       double bound =
-          c.type->rounding * 2 * std::fabs(want) + product * magnitude + 1e-30;
+          c.type->rounding * 2 * std::fabs(want) + each * magnitude + 1e-30;
       result.add(o.c.at(i * c.n + j), want, bound,
                  "[" + number(i) + " " + number(j) + "]");
     }
   }
-  return result.verdict(c.type->size == 4 ? 2e-6 : c.type->rounding * 4);
+  return result.verdict(isTf32(c)            ? 1e-3
+                        : c.type->size == 4 ? 2e-6
+                                            : c.type->rounding * 4);
+}
+
+} // namespace
+
+namespace {
+
+int tileThreads(const GemmTuning &t) {
+  return t.bm / t.wm * (t.bn / t.wn) * 32;
+}
+
+int64_t rowAlignment(const GemvCase &c) {
+  int64_t bytes = (c.k + c.gap) * c.type->size;
+  return std::min<int64_t>(16, bytes & -bytes);
 }
 
 } // namespace
@@ -196,6 +218,20 @@ std::string gemvSource(const GemvCase &c) {
   bool zeros = c.block && c.zeros != "none";
   int views =
       3 + (c.block != 0) + zeros + hasGamma(c) + hasBeta(c) + 2 * c.epilogue;
+  int threads = c.tile ? tileThreads(*c.tile) : t.warps * 32;
+  std::string tiling =
+      c.tile ? c.tile->text()
+             : "tn::GemvTiling<" + number(t.warps) + ", " + number(t.kSplit) +
+                   ", " + number(t.columns) + ">";
+  std::string tile =
+      c.tile ? std::string("  static constexpr tn::Math math = tn::Math::") +
+                   c.tile->math +
+                   ";\n  static constexpr tn::Layout b = tn::Layout::nk;\n"
+                   "  static constexpr int align_a = " +
+                   number(rowAlignment(c)) +
+                   ";\n  static constexpr bool stream = " +
+                   flag(c.blocks != 0) + ";\n"
+             : "";
   std::string codes =
       c.block
           ? "  using Scale = " + type +
@@ -205,26 +241,26 @@ std::string gemvSource(const GemvCase &c) {
                 ";\n  static constexpr bool zeros = " + flag(zeros) +
                 ";\n  static constexpr float zero = 8;\n"
           : "";
-  return "#include \"kernels/cuda/gemv_codes.cuh\"\nstruct Cfg0 {\n  using In "
-         "= " +
-         type + "; using Out = " + type + ";\n  using Operands = tn::types<" +
+  std::string kernel = c.tile ? "gemm_codes" : c.block ? "gemv_codes" : "gemv";
+  return "#include \"kernels/cuda/" + kernel +
+         ".cuh\"\nstruct Cfg0 {\n  using In = " + type + "; using Out = " + type + ";\n  using Operands = tn::types<" +
          (c.epilogue ? type + ", " + type : "") +
-         ">;\n  using Tiling = tn::GemvTiling<" + number(t.warps) + ", " +
-         number(t.kSplit) + ", " + number(t.columns) + ">;\n" + codes +
+         ">;\n  using Tiling = " + tiling + ";\n" + tile + codes +
          "  static constexpr tn::RowNorm norm = tn::RowNorm::" + c.norm +
          ";\n  static constexpr float epsilon = 1e-5f;\n"
          "  static constexpr bool has_gamma = " +
          flag(hasGamma(c)) + ", has_beta = " + flag(hasBeta(c)) +
          ", pair = " + flag(c.pair) +
          ";\n  static constexpr int rows = " + number(c.rows) +
-         ", rank = 2, threads = " + number(t.warps * 32) +
+         ", rank = 2, threads = " + number(threads) +
          ", num_views = " + number(views) +
          ", num_params = 0, view_rank = 3;\n};\n" + functorText(c) +
-         "TN_UNIT(0, tn::" + (c.block ? "gemv_codes" : "gemv") + "<Cfg0, E>)\n";
+         "TN_UNIT(0, tn::" + kernel + "<Cfg0, E>)\n";
 }
 
 std::string runGemv(const GemvCase &c, const Headers &headers) {
-  Compiled unit = compile(gemvSource(c), runArch(c.arch), headers);
+  Compiled unit =
+      compile(gemvSource(c), runArch(c.tile ? c.tile->arch : c.arch), headers);
   if (!unit.ok)
     return "does not compile: " + unit.log;
   Operands o(c);
@@ -236,8 +272,27 @@ std::string runGemv(const GemvCase &c, const Headers &headers) {
   spec.grid.y = unsigned(ceilDiv(c.m, c.rows));
   spec.threads = t.warps * 32;
   Device *device = Device::get();
+  Buffer scratch, counters;
+  if (c.tile) {
+    const GemmTuning &tile = *c.tile;
+    int64_t tiles = ceilDiv(c.m, tile.bm) * ceilDiv(c.n, tile.bn);
+    int threads = tileThreads(tile), sums = tile.bm * tile.bn;
+    spec.grid = {};
+    spec.grid.x = unsigned(c.blocks ? c.blocks : tiles);
+    spec.threads = threads;
+    spec.sharedBytes =
+        std::max(tile.stages * (tile.bm + tile.bn) * tile.kBytes,
+                 threads / 32 * 16 * (tile.wn + 8) * 4);
+    scratch = device->allocate(std::max(c.blocks, 1) * 2 * sums * 4, 0);
+    counters = device->allocate(tiles * 4, tiles * 4);
+    spec.scratch = scratch.address;
+    spec.counters = counters.address;
+  }
   std::string error = device->launch(unit.image, "tn_unit_0", spec);
   o.c.bytes = device->download(o.c.buffer);
+  for (const Buffer &buffer : {scratch, counters})
+    if (buffer.address)
+      device->release(buffer);
   return error.empty() ? compare(c, o) : error;
 }
 

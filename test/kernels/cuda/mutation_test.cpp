@@ -122,6 +122,16 @@ std::string runCase(const std::string &name, const Headers &headers) {
     }
     return runGemv(v, headers);
   }
+  if (name == "tiled_codes") {
+    GemvCase v;
+    v.tuning = gemvTuning("narrow");
+    v.tile = &gemmTuning("half_64x64");
+    v.m = 70;
+    v.n = 77;
+    v.k = 309;
+    v.block = 32;
+    return runGemv(v, headers);
+  }
   if (name == "rotary") {
     RotaryCase r;
     r.half = 6;
