@@ -80,6 +80,14 @@ Value *Emitter::scalar(ElementType element, double value) {
   return constant(Constant::scalar(element, value));
 }
 
+Value *Emitter::table(ElementType element, ArrayRef<int64_t> shape,
+                      ArrayRef<double> values) {
+  std::vector<uint8_t> bytes((values.size() * bitWidth(element) + 7) / 8);
+  for (auto [i, value] : llvm::enumerate(values))
+    storeElement(element, bytes.data(), i, value);
+  return constant(Constant::copy(element, shape, bytes));
+}
+
 Value *Emitter::dims(ArrayRef<Dim> values) {
   DimsAttrs attrs;
   attrs.values.assign(values.begin(), values.end());
@@ -160,6 +168,27 @@ Value *Emitter::transpose(Value *x, ArrayRef<int64_t> perm) {
   TransposeAttrs attrs;
   attrs.perm.assign(perm.begin(), perm.end());
   return op(OpKind::Transpose, {x}, attrs);
+}
+
+Value *Emitter::element(Value *x, int64_t axis, Dim index) {
+  Value *one = slice(x, axis, index, Dim(1));
+  if (failed())
+    return nullptr;
+  Shape shape(one->shape());
+  shape.erase(shape.begin() + axis);
+  return reshape(one, shape);
+}
+
+Value *Emitter::stack(ArrayRef<Value *> values, int64_t axis) {
+  if (failed())
+    return nullptr;
+  Values parts;
+  for (Value *value : values) {
+    Shape shape(value->shape());
+    shape.insert(shape.begin() + axis, Dim(1));
+    parts.push_back(reshape(value, shape));
+  }
+  return concat(parts, axis);
 }
 
 Value *Emitter::transposeLast(Value *x) {

@@ -25,9 +25,10 @@ using Values = llvm::SmallVector<ir::Value *, 4>;
 class GraphServices {
 public:
   virtual ~GraphServices() = default;
-  /// Imports a subgraph without inputs at the current place; gives its
-  /// outputs. Empty after an error.
-  virtual Values importSubgraph(const onnx::GraphProto &graph) = 0;
+  /// Imports a subgraph at the current place, with \p inputs as its inputs;
+  /// gives its outputs. Empty after an error.
+  virtual Values importSubgraph(const onnx::GraphProto &graph,
+                                llvm::ArrayRef<ir::Value *> inputs = {}) = 0;
   /// A tensor as a constant; null after an error.
   virtual ir::ConstantRef loadTensor(const onnx::TensorProto &tensor) = 0;
 };
@@ -79,6 +80,9 @@ public:
   ir::Value *constant(ir::ConstantRef value);
   /// A scalar of \p element; fails when the type cannot hold \p value.
   ir::Value *scalar(ir::ElementType element, double value);
+  /// A constant of known numbers, rounded to \p element.
+  ir::Value *table(ir::ElementType element, llvm::ArrayRef<int64_t> shape,
+                   llvm::ArrayRef<double> values);
   ir::Value *dims(llvm::ArrayRef<ir::Dim> values);
   ir::Value *dimScalar(ir::Dim value);
   /// \p value repeated to \p shape.
@@ -97,6 +101,10 @@ public:
   ir::Value *reshape(ir::Value *x, ir::ShapeRef shape);
   ir::Value *broadcast(ir::Value *x, ir::ShapeRef shape);
   ir::Value *transpose(ir::Value *x, llvm::ArrayRef<int64_t> perm);
+  /// Element \p index of dimension \p axis, which goes.
+  ir::Value *element(ir::Value *x, int64_t axis, ir::Dim index);
+  /// \p values of one shape along a new dimension \p axis.
+  ir::Value *stack(llvm::ArrayRef<ir::Value *> values, int64_t axis);
   /// Swaps the last two dimensions.
   ir::Value *transposeLast(ir::Value *x);
   ir::Value *matmul(ir::Value *a, ir::Value *b);

@@ -175,6 +175,58 @@ Error FunctionTable::checkCalls() const {
 }
 
 //===----------------------------------------------------------------------===//
+// Bodies of ONNX's own ops
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+constexpr uint8_t standardBodies[] = {
+#include "OnnxBodies.inc"
+};
+
+/// All versions of an op's body, oldest first.
+using BodyVersions =
+    SmallVector<std::pair<int64_t, FunctionTable::Function>, 2>;
+
+const StringMap<BodyVersions> &bodiesByName() {
+  static const onnx::ModelProto model = [] {
+    onnx::ModelProto parsed;
+    bool good = parsed.ParseFromArray(standardBodies, sizeof standardBodies);
+    assert(good && "onnx_bodies.py writes a model");
+    (void)good;
+    return parsed;
+  }();
+  static const StringMap<BodyVersions> byName = [] {
+    StringMap<BodyVersions> result;
+    for (const onnx::FunctionProto &function : model.functions()) {
+      int64_t since = 0;
+      StringRef(function.overload()).getAsInteger(10, since);
+      Opsets opsets = llvm::cantFail(Opsets::create(function.opset_import()));
+      result[function.name()].push_back(
+          {since, {&function, std::move(opsets)}});
+    }
+    return result;
+  }();
+  return byName;
+}
+
+} // namespace
+
+const FunctionTable::Function *standardBody(const onnx::NodeProto &node,
+                                            int64_t opset) {
+  if (!canonicalDomain(node.domain()).empty())
+    return nullptr;
+  auto it = bodiesByName().find(node.op_type());
+  if (it == bodiesByName().end())
+    return nullptr;
+  const FunctionTable::Function *best = nullptr;
+  for (const auto &[since, function] : it->second)
+    if (since <= opset)
+      best = &function;
+  return best;
+}
+
+//===----------------------------------------------------------------------===//
 // What is supported
 //===----------------------------------------------------------------------===//
 
@@ -190,7 +242,8 @@ void SupportCheck::addNode(const onnx::NodeProto &node, const Opsets &opsets,
     if (functions.find(node))
       return;
     int64_t since = 0;
-    if (findOnnxOp(domain, node.op_type(), *version, since))
+    if (findOnnxOp(domain, node.op_type(), *version, since) ||
+        standardBody(node, *version))
       return;
     if (since != 0)
       note = formatv("it exists from opset {0}", since);

@@ -54,6 +54,11 @@ private:
   llvm::StringMap<Function> functions;
 };
 
+/// The body that ONNX's own schemas give for the node's op at version \p opset
+/// of its operator set; null where there is none or OnnxOps.def has the op.
+const FunctionTable::Function *standardBody(const onnx::NodeProto &node,
+                                            int64_t opset);
+
 /// Collects what Tenon cannot import among nodes and the functions they call.
 class SupportCheck {
 public:

@@ -104,7 +104,7 @@ Error checkArity(const OnnxOp &line, ArrayRef<Value *> inputs,
                  unsigned numOutputs) {
   SmallVector<StringRef> names;
   line.inputs.split(names, ',', -1, /*KeepEmpty=*/false);
-  bool variadic = line.inputs.ends_with("...");
+  bool variadic = line.inputs.contains("...");
   if (!variadic && inputs.size() > names.size())
     return userError("has {0} inputs; expected at most {1}", inputs.size(),
                      names.size());
@@ -130,7 +130,8 @@ public:
         weights(model) {}
   Expected<std::unique_ptr<Module>> run();
 
-  Values importSubgraph(const onnx::GraphProto &graph) override;
+  Values importSubgraph(const onnx::GraphProto &graph,
+                        ArrayRef<Value *> inputs) override;
   ConstantRef loadTensor(const onnx::TensorProto &tensor) override;
 
 private:
@@ -397,6 +398,8 @@ Error Importer::importNode(const onnx::NodeProto &node) {
   NodeView view(node, frame->opsets->version(node.domain()).value_or(0), inputs,
                 frame->bindings, errors);
   const FunctionTable::Function *function = functions.find(node);
+  if (!function)
+    function = standardBody(node, view.version());
   Error error = function ? inlineFunction(*function, view, inputs, label)
                          : importOp(node, view, inputs, view.version());
   // What the getters found explains the rest.
@@ -456,10 +459,10 @@ Error Importer::inlineFunction(const FunctionTable::Function &function,
     return userError("functions call each other more than {0} deep",
                      callDepthLimit);
   if (inputs.size() > size_t(proto.input_size()))
-    return userError("has {0} inputs; the model's function '{1}' takes {2}",
+    return userError("has {0} inputs; the function '{1}' takes {2}",
                      inputs.size(), proto.name(), proto.input_size());
   if (view.numOutputs() > unsigned(proto.output_size()))
-    return userError("has {0} outputs; the model's function '{1}' gives {2}",
+    return userError("has {0} outputs; the function '{1}' gives {2}",
                      view.numOutputs(), proto.name(), proto.output_size());
   if (errors.failed())
     return Error::success();
@@ -474,8 +477,7 @@ Error Importer::inlineFunction(const FunctionTable::Function &function,
   for (const auto &entry : given) {
     if (!bindings.count(entry.first()) &&
         !llvm::is_contained(proto.attribute(), entry.first()))
-      return userError("attribute '{0}' is not one of the model's function "
-                       "'{1}'",
+      return userError("attribute '{0}' is not one of the function '{1}'",
                        entry.first(), proto.name());
     bindings[entry.first()] = entry.second;
   }
@@ -505,19 +507,23 @@ Error Importer::inlineFunction(const FunctionTable::Function &function,
   return Error::success();
 }
 
-Values Importer::importSubgraph(const onnx::GraphProto &graph) {
+Values Importer::importSubgraph(const onnx::GraphProto &graph,
+                                ArrayRef<Value *> inputs) {
   if (errors.failed())
     return {};
   if (depth >= callDepthLimit) {
     errors.fail("subgraphs are nested more than {0} deep", callDepthLimit);
     return {};
   }
-  if (!graph.input().empty()) {
-    errors.fail("its subgraph '{0}' has inputs", graph.name());
+  if (size_t(graph.input_size()) != inputs.size()) {
+    errors.fail("its subgraph '{0}' has {1} inputs; expected {2}", graph.name(),
+                graph.input_size(), inputs.size());
     return {};
   }
   Scope scope;
   scope.parent = frame->scope;
+  for (auto [proto, value] : llvm::zip(graph.input(), inputs))
+    scope.values[proto.name()] = value;
   Frame inner{&scope, frame->opsets, frame->bindings, frame->prefix};
   Frame *outer = std::exchange(frame, &inner);
   Location loc = emit->location();

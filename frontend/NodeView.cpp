@@ -182,6 +182,12 @@ std::optional<SmallVector<float, 4>> NodeView::findFloats(StringRef name) {
   return std::nullopt;
 }
 
+std::optional<SmallVector<StringRef, 4>> NodeView::findStrings(StringRef name) {
+  if (const AttributeProto *a = find(name, AttributeProto::STRINGS))
+    return SmallVector<StringRef, 4>(a->strings().begin(), a->strings().end());
+  return std::nullopt;
+}
+
 const onnx::TensorProto *NodeView::findTensor(StringRef name) {
   const AttributeProto *a = find(name, AttributeProto::TENSOR);
   return a ? &a->t() : nullptr;

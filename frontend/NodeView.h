@@ -63,6 +63,8 @@ public:
   llvm::StringRef strAttr(llvm::StringRef name, llvm::StringRef byDefault);
   std::optional<llvm::SmallVector<int64_t, 4>> findInts(llvm::StringRef name);
   std::optional<llvm::SmallVector<float, 4>> findFloats(llvm::StringRef name);
+  std::optional<llvm::SmallVector<llvm::StringRef, 4>>
+  findStrings(llvm::StringRef name);
   const onnx::TensorProto *findTensor(llvm::StringRef name);
   const onnx::GraphProto *requireGraph(llvm::StringRef name);
   /// Marks an attribute as read that has no effect on what is computed (say

@@ -41,6 +41,11 @@ inline bool isInteger(ElementType t) {
   return category(t) == TypeCategory::Signed ||
          category(t) == TypeCategory::Unsigned;
 }
+/// Types that nothing is computed in: casts from and to them are how they are
+/// used. 8-bit floats, and everything below a byte.
+inline bool isStorageOnly(ElementType t) {
+  return bitWidth(t) < 8 || (bitWidth(t) == 8 && isFloat(t));
+}
 /// Bytes of \p count packed elements, or nullopt on overflow.
 std::optional<uint64_t> byteSize(ElementType type, uint64_t count);
 

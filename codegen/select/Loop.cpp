@@ -116,6 +116,65 @@ llvm::Error selectElementwise(Lowering &lowering, const ir::Op &op) {
   return launchLoop(lowering, op, functor, operands, {result});
 }
 
+/// tn::Small's name for a type that is only stored.
+llvm::StringRef smallName(ElementType element) {
+  switch (element) {
+  case ElementType::F8E4M3FN:
+    return "tn::Small::f8e4m3fn";
+  case ElementType::F8E4M3FNUZ:
+    return "tn::Small::f8e4m3fnuz";
+  case ElementType::F8E5M2:
+    return "tn::Small::f8e5m2";
+  case ElementType::F8E5M2FNUZ:
+    return "tn::Small::f8e5m2fnuz";
+  case ElementType::F8E8M0:
+    return "tn::Small::f8e8m0";
+  case ElementType::F4E2M1:
+    return "tn::Small::f4e2m1";
+  case ElementType::I4:
+    return "tn::Small::i4";
+  case ElementType::U4:
+    return "tn::Small::u4";
+  case ElementType::I2:
+    return "tn::Small::i2";
+  case ElementType::U2:
+    return "tn::Small::u2";
+  default:
+    return "tn::Small::none";
+  }
+}
+
+/// Casts from and to types that are only stored have a kernel of their own.
+llvm::Error selectCast(Lowering &lowering, const ir::Op &op) {
+  const ir::Value *x = op.operand(0), *y = op.result();
+  if (!ir::isStorageOnly(x->element()) && !ir::isStorageOnly(y->element()))
+    return selectElementwise(lowering, op);
+  auto held = [](ElementType element) {
+    return ir::isStorageOnly(element) ? ElementType::U8 : element;
+  };
+  View from = lowering.view(x);
+  bool isPacked = ir::bitWidth(x->element()) < 8;
+  if (isPacked && from.strides != kernel::contiguousStrides(from.shape))
+    return userError("its operand is a part of {0}, whose elements are below a "
+                     "byte; cast it first",
+                     mnemonic(x->element()));
+  LaunchSpec spec;
+  spec.kernel = "small_cast";
+  spec.config.type("From", held(x->element()))
+      .type("To", held(y->element()))
+      .raw("tn::Small", "from", smallName(x->element()))
+      .raw("tn::Small", "to", smallName(y->element()))
+      .flag("saturate", op.attrs<ir::CastAttrs>().saturate)
+      .flag("to_bool", y->element() == ElementType::Bool)
+      .rank("rank", y->rank());
+  spec.operands = {from};
+  bool packs = ir::bitWidth(y->element()) < 8;
+  spec.results = {
+      lowering.result(y, packs ? Strides::Contiguous : Strides::Any)};
+  lowering.launch(op, std::move(spec));
+  return llvm::Error::success();
+}
+
 /// A map that the product in front of it does for few rows.
 llvm::Error selectPair(Lowering &lowering, const ir::Op &op,
                        Lowering::PairedMap &pair) {
@@ -148,6 +207,7 @@ void addLoops(SelectTable &table) {
   for (unsigned kind = 0; kind < ir::numOpKinds; ++kind)
     if (ir::opDef(OpKind(kind)).is(ir::ElementwiseOp))
       table[kind] = selectElementwise;
+  table[unsigned(OpKind::Cast)] = selectCast;
   table[unsigned(OpKind::Map)] = selectMap;
 }
 

@@ -87,8 +87,16 @@ llvm::Error selectCumSum(Lowering &lowering, const ir::Op &op) {
   spec.config.type("T", op.result()->element())
       .rank("rank", op.result()->rank())
       .rank("axis", attrs.axis)
+      .flag("product", op.kind() == OpKind::CumProd)
       .flag("exclusive", attrs.exclusive)
       .flag("reverse", attrs.reverse);
+  return finish(lowering, op, std::move(spec));
+}
+
+llvm::Error selectGreedyKeep(Lowering &lowering, const ir::Op &op) {
+  LaunchSpec spec;
+  spec.kernel = "greedy_keep";
+  spec.config.rank("rank", op.result()->rank());
   return finish(lowering, op, std::move(spec));
 }
 
@@ -191,6 +199,8 @@ void addMovement(SelectTable &table) {
   table[unsigned(OpKind::Range)] = selectRange;
   table[unsigned(OpKind::OneHot)] = selectOneHot;
   table[unsigned(OpKind::CumSum)] = selectCumSum;
+  table[unsigned(OpKind::CumProd)] = selectCumSum;
+  table[unsigned(OpKind::GreedyKeep)] = selectGreedyKeep;
   table[unsigned(OpKind::TopK)] = selectTopK;
   table[unsigned(OpKind::NonZero)] = selectNonZero;
   table[unsigned(OpKind::Rotary)] = selectRotary;

@@ -24,6 +24,13 @@ llvm::Error selectReshape(Lowering &lowering, const ir::Op &op) {
   return llvm::Error::success();
 }
 
+llvm::Error selectBitCast(Lowering &lowering, const ir::Op &op) {
+  View view = lowering.view(op.operand(0));
+  view.element = op.result()->element();
+  lowering.define(op.result(), view);
+  return llvm::Error::success();
+}
+
 llvm::Error selectTranspose(Lowering &lowering, const ir::Op &op) {
   lowering.define(op.result(),
                   transposeView(lowering.view(op.operand(0)),
@@ -62,6 +69,7 @@ llvm::Error selectConcat(Lowering &lowering, const ir::Op &op) {
 
 void addViews(SelectTable &table) {
   table[unsigned(ir::OpKind::Reshape)] = selectReshape;
+  table[unsigned(ir::OpKind::BitCast)] = selectBitCast;
   table[unsigned(ir::OpKind::Transpose)] = selectTranspose;
   table[unsigned(ir::OpKind::Broadcast)] = selectBroadcast;
   table[unsigned(ir::OpKind::Slice)] = selectSlice;

@@ -8,6 +8,7 @@
 #include "frontend/Emitter.h"
 #include "frontend/NodeView.h"
 #include "frontend/OnnxOps.h"
+#include "frontend/importers/Branches.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
@@ -15,10 +16,6 @@ using namespace tenon::ir;
 
 namespace tenon::frontend {
 
-namespace {
-
-/// Whether an op after \p last (null: any) must run whatever becomes of its
-/// results, so that it cannot stand in a branch that may not be taken.
 bool hasSideEffectAfter(const Block &block, Op *last) {
   for (Op *op = last            ? last->next()
                 : block.empty() ? nullptr
@@ -28,6 +25,8 @@ bool hasSideEffectAfter(const Block &block, Op *last) {
       return true;
   return false;
 }
+
+namespace {
 
 bool hasIndices(OpKind kind) {
   return kind == OpKind::Gather || kind == OpKind::GatherElements ||
@@ -51,9 +50,8 @@ bool isSurelyInRange(const Op &op) {
   return true;
 }
 
-/// Both branches run, but only what is taken may find its indices wrong: those
-/// of the ops after \p last are 0 unless \p taken holds. (An index into
-/// nothing stays wrong.)
+} // namespace
+
 void guardIndices(Emitter &emit, Op *last, Value *taken) {
   Op *op = last ? last->next() : &emit.func.body.front();
   for (; op; op = op->next()) {
@@ -69,6 +67,8 @@ void guardIndices(Emitter &emit, Op *last, Value *taken) {
 }
 
 Op *lastOf(Block &block) { return block.empty() ? nullptr : &block.back(); }
+
+namespace {
 
 /// \p condition ? a : b, whose sizes need not agree: the sizes that differ are
 /// bound when running, and the elements are a slice of both, one after another.

@@ -8,6 +8,7 @@
 #include "frontend/Emitter.h"
 #include "frontend/NodeView.h"
 #include "frontend/OnnxOps.h"
+#include "frontend/importers/Window.h"
 #include "llvm/ADT/Sequence.h"
 
 using namespace llvm;
@@ -15,14 +16,6 @@ using namespace tenon::ir;
 
 namespace tenon::frontend {
 
-namespace {
-
-/// The sliding window of a convolution or pooling over each spatial dimension.
-struct Window {
-  Ints kernel, strides, dilations, padLow, padHigh;
-};
-
-/// An attribute with one entry for each spatial dimension.
 Ints spatialInts(NodeView &node, StringRef name, size_t count,
                  int64_t byDefault, int64_t least) {
   auto given = node.findInts(name);
@@ -37,6 +30,8 @@ Ints spatialInts(NodeView &node, StringRef name, size_t count,
   given->resize(count, byDefault);
   return *given;
 }
+
+namespace {
 
 /// auto_pad = SAME_*: as much padding as makes ceil(size / stride) outputs, the
 /// odd element after (before) the data.
@@ -64,8 +59,8 @@ void padSame(NodeView &node, Window &w, ShapeRef spatial, bool oddFirst) {
   }
 }
 
-/// Reads the attributes that convolutions and poolings share. \p kernel is
-/// empty when the attribute must give it.
+} // namespace
+
 std::optional<Window> window(NodeView &node, Emitter &emit, Value *x,
                              Ints kernel) {
   if (x->rank() < 3) {
@@ -106,17 +101,6 @@ std::optional<Window> window(NodeView &node, Emitter &emit, Value *x,
   return w;
 }
 
-/// How a window slides, as ConvAttrs and PoolAttrs both say it.
-template <class Attrs> Attrs slideAttrs(const Window &w) {
-  Attrs attrs;
-  attrs.strides = w.strides;
-  attrs.dilations = w.dilations;
-  attrs.padLow = w.padLow;
-  attrs.padHigh = w.padHigh;
-  return attrs;
-}
-
-/// What the pools with a window share; nothing after a failure.
 std::optional<PoolAttrs> poolAttrs(NodeView &node, Emitter &emit, Value *x) {
   std::optional<Window> slide = window(node, emit, x, {});
   if (!slide)
@@ -126,6 +110,8 @@ std::optional<PoolAttrs> poolAttrs(NodeView &node, Emitter &emit, Value *x) {
   attrs.ceilMode = node.flagAttr("ceil_mode", false);
   return attrs;
 }
+
+namespace {
 
 Value *globalPool(NodeView &node, Emitter &emit, OpKind kind) {
   Value *x = node.input(0);
@@ -137,19 +123,29 @@ Value *globalPool(NodeView &node, Emitter &emit, OpKind kind) {
 
 } // namespace
 
-Value *importConv(NodeView &node, Emitter &emit) {
-  Value *x = node.input(0), *w = node.input(1), *bias = node.input(2);
+Ints kernelOf(NodeView &node, Value *w) {
+  Ints kernel;
+  for (Dim size : w->shape().drop_front(2)) {
+    if (!size.constant() || *size.constant() < 1) {
+      node.fail("its weights are {0}; the kernel's size must be known",
+                w->type);
+      return {};
+    }
+    kernel.push_back(*size.constant());
+  }
+  return kernel;
+}
+
+Value *convolution(NodeView &node, Emitter &emit, Value *x, Value *w) {
+  if (emit.failed())
+    return nullptr;
   if (w->rank() != x->rank() || x->rank() < 3)
     return node.fail("its input is {0} and its weights are {1}; expected "
                      "[N, C, spatial...] and [M, C / group, kernel...]",
                      x->type, w->type);
-  Ints kernel;
-  for (Dim size : w->shape().drop_front(2)) {
-    if (!size.constant() || *size.constant() < 1)
-      return node.fail("its weights are {0}; the kernel's size must be known",
-                       w->type);
-    kernel.push_back(*size.constant());
-  }
+  Ints kernel = kernelOf(node, w);
+  if (emit.failed())
+    return nullptr;
   std::optional<Window> slide = window(node, emit, x, kernel);
   if (!slide)
     return nullptr;
@@ -157,16 +153,24 @@ Value *importConv(NodeView &node, Emitter &emit) {
   attrs.groups = node.intAttr("group", 1);
   if (attrs.groups < 1)
     return node.fail("attribute 'group' is {0}", attrs.groups);
-  Value *y = emit.op(OpKind::Conv, {x, w}, attrs);
+  return emit.op(OpKind::Conv, {x, w}, attrs);
+}
+
+Value *addChannelBias(NodeView &node, Emitter &emit, Value *y, Value *bias) {
   if (!bias || emit.failed())
     return y;
-  if (bias->rank() != 1 || bias->shape()[0] != w->shape()[0])
+  if (bias->rank() != 1 || bias->shape()[0] != y->shape()[1])
     return node.fail("operand 'B' is {0}; expected one element for each of the "
                      "{1} output channels",
-                     bias->type, w->shape()[0]);
+                     bias->type, y->shape()[1]);
   Shape perChannel(y->rank(), Dim(1));
   perChannel[1] = bias->shape()[0];
   return emit.add(y, emit.reshape(bias, perChannel));
+}
+
+Value *importConv(NodeView &node, Emitter &emit) {
+  Value *x = node.input(0), *w = node.input(1), *bias = node.input(2);
+  return addChannelBias(node, emit, convolution(node, emit, x, w), bias);
 }
 
 Value *importMaxPool(NodeView &node, Emitter &emit) {

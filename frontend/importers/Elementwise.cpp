@@ -9,6 +9,7 @@
 #include "frontend/NodeView.h"
 #include "frontend/OnnxOps.h"
 #include "frontend/Weights.h"
+#include <cmath>
 
 using namespace llvm;
 using namespace tenon::ir;
@@ -52,15 +53,44 @@ Value *dropout(NodeView &node, Emitter &emit, ElementType maskType) {
   return x;
 }
 
+/// The power of two that \p x rounds to, so that a cast to f8e8m0 is exact: by
+/// the bits of an f32, whose low 23 are the fraction.
+Value *roundToPower(NodeView &node, Emitter &emit, Value *x) {
+  StringRef rounding = node.strAttr("round_mode", "up");
+  double added = rounding == "up"        ? 0x7fffff
+                 : rounding == "nearest" ? 0x400000
+                                         : 0;
+  if (rounding != "up" && rounding != "nearest" && rounding != "down")
+    return node.fail("attribute 'round_mode' is '{0}'; expected up, down or "
+                     "nearest",
+                     rounding);
+  CastAttrs toBits, back;
+  toBits.to = ElementType::U32;
+  Value *f32 = emit.cast(x, ElementType::F32);
+  Value *bits = emit.op(OpKind::BitCast, {f32}, toBits);
+  bits = emit.op(OpKind::BitwiseAnd,
+                 {emit.addScalar(bits, added),
+                  emit.scalar(ElementType::U32, double(0xff800000))});
+  Value *power = emit.op(OpKind::BitCast, {bits}, back);
+  // What is no number stays so.
+  Value *finite = emit.op(
+      OpKind::Less, {emit.op(OpKind::Abs, {f32}),
+                     emit.scalar(ElementType::F32, HUGE_VAL)});
+  return emit.where(finite, power, f32);
+}
+
 Value *castTo(NodeView &node, Emitter &emit, ElementType to) {
   CastAttrs attrs;
   attrs.to = to;
   attrs.saturate = node.flagAttr("saturate", true);
-  StringRef rounding = node.strAttr("round_mode", "up");
-  if (to == ElementType::F8E8M0 && rounding != "up")
-    return node.fail("attribute 'round_mode' is '{0}'; only 'up' is supported",
-                     rounding);
   Value *x = node.input(0);
+  if (to == ElementType::F8E8M0 && isFloat(x->element()) &&
+      x->element() != to)
+    x = roundToPower(node, emit, x);
+  else
+    node.ignoreAttr("round_mode"); // Only of casts to f8e8m0.
+  if (emit.failed())
+    return nullptr;
   return x->element() == to ? x : emit.op(OpKind::Cast, {x}, attrs);
 }
 
@@ -124,14 +154,13 @@ Value *importDropout10(NodeView &node, Emitter &emit) {
 }
 
 Value *importDropout12(NodeView &node, Emitter &emit) {
-  // Only for training.
+  // Only for training, or where nothing is dropped.
   node.ignoreAttr("seed");
-  node.ignoreInput(1);
-  if (Value *training = node.input(2))
-    if (emit.constantScalar(training) != 0.0)
-      return node.fail(
-          "'training_mode' is not constantly false; only inference "
-          "is supported");
+  Value *ratio = node.input(1), *training = node.input(2);
+  bool trains = training && emit.constantScalar(training) != 0.0;
+  if (trains && !(ratio && emit.constantScalar(ratio) == 0.0))
+    return node.fail("'training_mode' is not constantly false and 'ratio' is not "
+                     "0; only inference is supported");
   return dropout(node, emit, ElementType::Bool);
 }
 
@@ -203,6 +232,15 @@ Value *importCast(NodeView &node, Emitter &emit) {
   if (!element)
     return node.fail("attribute 'to': {0}", toString(element.takeError()));
   return castTo(node, emit, *element);
+}
+
+Value *importBitCast(NodeView &node, Emitter &emit) {
+  Expected<ElementType> type = elementTypeOf(node.requireInt("to"));
+  if (!type)
+    return node.fail("attribute 'to': {0}", toString(type.takeError()));
+  CastAttrs attrs;
+  attrs.to = *type;
+  return emit.op(OpKind::BitCast, {node.input(0)}, attrs);
 }
 
 Value *importCastLike(NodeView &node, Emitter &emit) {

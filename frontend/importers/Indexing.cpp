@@ -161,7 +161,10 @@ Value *importNonZero(NodeView &node, Emitter &emit) {
   return emit.op(OpKind::NonZero, {x}, attrs);
 }
 
-Value *importCumSum(NodeView &node, Emitter &emit) {
+namespace {
+
+/// A running sum or product.
+Value *running(NodeView &node, Emitter &emit, OpKind kind) {
   Value *x = node.input(0), *axis = node.input(1);
   CumSumAttrs attrs;
   attrs.exclusive = node.flagAttr("exclusive", false);
@@ -173,14 +176,14 @@ Value *importCumSum(NodeView &node, Emitter &emit) {
                      x->type, axis->type);
   if (std::optional<double> known = emit.constantScalar(axis)) {
     attrs.axis = node.checkedAxis(int64_t(*known), x->rank());
-    return emit.op(OpKind::CumSum, {x}, attrs);
+    return emit.op(kind, {x}, attrs);
   }
   // An axis that depends on data selects among the sums along each.
   axis = emit.cast(emit.reshape(axis, {}), ElementType::I64);
   Value *result = nullptr;
   for (int64_t i = 0; i < int64_t(x->rank()); ++i) {
     attrs.axis = i;
-    Value *sum = emit.op(OpKind::CumSum, {x}, attrs);
+    Value *sum = emit.op(kind, {x}, attrs);
     auto is = [&](int64_t number) {
       return emit.op(OpKind::Equal,
                      {axis, emit.scalar(ElementType::I64, number)});
@@ -189,6 +192,16 @@ Value *importCumSum(NodeView &node, Emitter &emit) {
     result = result ? emit.where(chosen, sum, result) : sum;
   }
   return result;
+}
+
+} // namespace
+
+Value *importCumSum(NodeView &node, Emitter &emit) {
+  return running(node, emit, OpKind::CumSum);
+}
+
+Value *importCumProd(NodeView &node, Emitter &emit) {
+  return running(node, emit, OpKind::CumProd);
 }
 
 Value *importTopK(NodeView &node, Emitter &emit) {

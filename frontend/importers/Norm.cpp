@@ -199,21 +199,61 @@ Value *groupNorm(Emitter &emit, Value *x, Dim groups, double epsilon) {
 
 } // namespace
 
-/// Inference only: y = x * a + b with a = scale / sqrt(var + epsilon) and
-/// b = B - mean * a, which are constants when the parameters are.
+namespace {
+
+/// Mean and variance of each channel of x[N, C, ...], as [C, 1, ...]; and what
+/// training keeps of them: momentum * old + (1 - momentum) * new.
+struct BatchStatistics {
+  Value *mean, *variance;
+};
+
+BatchStatistics ofBatch(NodeView &node, Emitter &emit, Value *x,
+                        double momentum) {
+  auto axes = llvm::to_vector(llvm::seq<int64_t>(0, x->rank()));
+  axes.erase(axes.begin() + 1);
+  Value *f32 = emit.cast(x, ElementType::F32);
+  Value *mean = emit.reduce(OpKind::ReduceMean, f32, axes, true);
+  Value *centred = emit.sub(f32, mean);
+  Value *variance =
+      emit.reduce(OpKind::ReduceMean, emit.mul(centred, centred), axes, true);
+  for (auto [i, now] : {std::pair(1u, mean), std::pair(2u, variance)}) {
+    Value *old = node.input(i + 2);
+    if (emit.failed() || !node.wantsOutput(i))
+      continue;
+    Value *flat = emit.cast(emit.reshape(now, {x->shape()[1]}), old->element());
+    node.setOutput(i, emit.add(emit.mulScalar(old, momentum),
+                               emit.mulScalar(flat, 1 - momentum)));
+  }
+  if (emit.failed())
+    return {};
+  Shape column(x->rank() - 1, Dim(1));
+  column[0] = x->shape()[1];
+  return {emit.reshape(mean, column), emit.reshape(variance, column)};
+}
+
+} // namespace
+
+/// y = x * a + b with a = scale / sqrt(var + epsilon) and b = B - mean * a, which
+/// are constants when the parameters are. With training_mode (opset 14), mean
+/// and variance are the batch's.
 Value *importBatchNorm(NodeView &node, Emitter &emit) {
   Value *x = node.input(0);
   double epsilon = node.floatAttr("epsilon", 1e-5f);
-  node.ignoreAttr("momentum"); // Only for training.
-  if (node.version() >= 14 && node.flagAttr("training_mode", false))
-    return node.fail("attribute 'training_mode' is 1; only inference is "
-                     "supported");
+  double momentum = node.floatAttr("momentum", 0.9f);
+  bool trains = node.version() >= 14 && node.flagAttr("training_mode", false);
   if (node.version() < 9 && !node.flagAttr("spatial", true))
     return node.fail("attribute 'spatial' is 0, which is not supported");
   Value *scale = perChannel(emit, node.input(1), x, "scale");
   Value *bias = perChannel(emit, node.input(2), x, "B");
   Value *mean = perChannel(emit, node.input(3), x, "mean");
   Value *variance = perChannel(emit, node.input(4), x, "var");
+  if (emit.failed())
+    return nullptr;
+  if (trains) {
+    BatchStatistics batch = ofBatch(node, emit, x, momentum);
+    mean = emit.cast(batch.mean, mean->element());
+    variance = emit.cast(batch.variance, variance->element());
+  }
   Value *a = emit.div(
       scale, emit.op(OpKind::Sqrt, {emit.addScalar(variance, epsilon)}));
   if (emit.failed())

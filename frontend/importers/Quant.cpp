@@ -14,6 +14,7 @@
 #include "frontend/OnnxOps.h"
 #include "frontend/Weights.h"
 #include "frontend/importers/QuantMath.h"
+#include "frontend/importers/Window.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 
@@ -230,6 +231,57 @@ Value *importQLinearMatMul(NodeView &node, Emitter &emit) {
       f32(perRow(emit, yScale)));
   return store(emit, emit.mul(f32(product), scale), perRow(emit, yZero),
                yZero->element());
+}
+
+namespace {
+
+/// One value for all channels, or one for each of dimension \p axis.
+Value *perChannel(Emitter &emit, Value *value, unsigned rank, unsigned axis) {
+  if (!value || emit.failed() || value->rank() == 0)
+    return value;
+  if (numElements(value->shape()).constant() == 1)
+    return emit.reshape(value, {});
+  if (rank == 0)
+    return emit.fail("a scale or zero point is {0}; expected one number",
+                     value->type);
+  Shape shape(rank, Dim(1));
+  shape[axis] = numElements(value->shape());
+  return emit.reshape(value, shape);
+}
+
+} // namespace
+
+namespace {
+
+/// A convolution of integers, in f64, which holds all sums exactly; as i32.
+Value *integerConv(NodeView &node, Emitter &emit, Value *x, Value *w) {
+  Value *sum = convolution(node, emit, emit.cast(x, ElementType::F64),
+                           emit.cast(w, ElementType::F64));
+  return emit.cast(sum, ElementType::I32);
+}
+
+} // namespace
+
+Value *importConvInteger(NodeView &node, Emitter &emit) {
+  Value *x = node.input(0), *w = node.input(1);
+  return integerConv(
+      node, emit, centred(emit, x, perChannel(emit, node.input(2), 0, 0)),
+      centred(emit, w, perChannel(emit, node.input(3), w->rank(), 0)));
+}
+
+Value *importQLinearConv(NodeView &node, Emitter &emit) {
+  Value *x = node.input(0), *w = node.input(3), *yZero = node.input(7);
+  auto single = [&](unsigned i) {
+    return perChannel(emit, node.input(i), 0, 0);
+  };
+  Value *wZero = perChannel(emit, node.input(5), w->rank(), 0),
+        *wScale = perChannel(emit, node.input(4), x->rank(), 1);
+  Value *sum = integerConv(node, emit, centred(emit, x, single(2)),
+                           centred(emit, w, wZero));
+  sum = addChannelBias(node, emit, sum, node.input(8));
+  Value *scale = emit.div(emit.mul(single(1), wScale), single(6));
+  return store(emit, emit.mul(emit.cast(sum, ElementType::F32), scale),
+               single(7), yZero->element());
 }
 
 Value *unpackBits(Emitter &emit, Value *bytes, int64_t bits) {

@@ -58,6 +58,11 @@ Error evalReshape(EvalContext &context) {
   return Error::success();
 }
 
+Error evalBitCast(EvalContext &context) {
+  context.out().bytes = context.in(0).bytes;
+  return Error::success();
+}
+
 Error evalTranspose(EvalContext &context) {
   const Tensor &x = context.in(0);
   Extents strides = rowMajorStrides(x.shape);

@@ -1,4 +1,4 @@
-//===- Scan.cpp - reference semantics of cum_sum and top_k ---------------===//
+//===- Scan.cpp - reference semantics of running ops and top_k -----------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -36,26 +36,54 @@ struct Lines {
 
 } // namespace
 
-Error evalCumSum(EvalContext &context) {
+namespace {
+
+/// What \p combine makes of all elements up to each one, from \p start on.
+template <class Combine>
+Error evalRunning(EvalContext &context, int start, Combine combine) {
   const auto &attrs = context.attrs<CumSumAttrs>();
   const Tensor &x = context.in(0);
   Tensor &y = context.out();
   Lines lines(x.shape, attrs.axis);
   withArithmeticType(x.element, [&]<class T>(T) {
-    // Integers wrap, so they are added as unsigned ones.
+    // Integers wrap, so they are combined as unsigned ones.
     using Wide =
         std::conditional_t<std::is_same_v<T, double>, double, uint64_t>;
     for (uint64_t line = 0; line < lines.count; ++line) {
-      Wide sum = 0;
+      Wide sum = start;
       for (uint64_t k = 0; k < lines.length; ++k) {
         uint64_t step = attrs.reverse ? lines.length - 1 - k : k;
         uint64_t at = lines.start(line) + step * lines.stride;
         Wide value = Wide(loadAs<T>(x, at));
-        storeAs<T>(y, at, T(attrs.exclusive ? sum : sum + value));
-        sum += value;
+        Wide next = combine(sum, value);
+        storeAs<T>(y, at, T(attrs.exclusive ? sum : next));
+        sum = next;
       }
     }
   });
+  return Error::success();
+}
+
+} // namespace
+
+Error evalCumSum(EvalContext &context) {
+  return evalRunning(context, 0, [](auto a, auto b) { return a + b; });
+}
+
+Error evalCumProd(EvalContext &context) {
+  return evalRunning(context, 1, [](auto a, auto b) { return a * b; });
+}
+
+Error evalGreedyKeep(EvalContext &context) {
+  const Tensor &drops = context.in(0), &candidates = context.in(1);
+  Tensor &y = context.out();
+  uint64_t n = y.shape.back();
+  for (uint64_t j = 0; j < y.numElements(); ++j) {
+    bool keep = candidates.intAt(j) != 0;
+    for (uint64_t i = j - j % n; i < j && keep; ++i)
+      keep = !(y.intAt(i) && drops.intAt(i * n + j % n));
+    y.setInt(j, keep);
+  }
   return Error::success();
 }
 

@@ -203,6 +203,23 @@ Error inferSameType(const OpView &op, InferContext &context) {
   return Error::success();
 }
 
+Error inferGreedyKeep(const OpView &op, InferContext &context) {
+  const TensorType &y = op.type(1);
+  for (unsigned i : {0, 1})
+    if (Error e = checkElement(
+            op, i, [](ElementType type) { return type == ElementType::Bool; },
+            "bool"))
+      return e;
+  if (Error e = checkRank(op, 1, 1))
+    return e;
+  Shape drops = y.shape;
+  drops.push_back(y.shape.back());
+  if (Error e = requireShape(op, context, 0, drops))
+    return e;
+  context.results = {y};
+  return Error::success();
+}
+
 Error inferTopK(const OpView &op, InferContext &context) {
   const auto &attrs = op.attrs<TopKAttrs>();
   TensorType y = op.type(0);

@@ -55,6 +55,15 @@ Error inferReshape(const OpView &op, InferContext &context) {
   return Error::success();
 }
 
+Error inferBitCast(const OpView &op, InferContext &context) {
+  ElementType from = op.type(0).element, to = op.attrs<CastAttrs>().to;
+  if (bitWidth(from) != bitWidth(to))
+    return userError("attribute 'to' is {0}, expected a type as wide as {1}",
+                     mnemonic(to), mnemonic(from));
+  context.results = {{to, op.type(0).shape}};
+  return Error::success();
+}
+
 Error inferTranspose(const OpView &op, InferContext &context) {
   const Ints &perm = op.attrs<TransposeAttrs>().perm;
   const TensorType &x = op.type(0);

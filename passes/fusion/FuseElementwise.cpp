@@ -16,7 +16,8 @@
 /// before. A single op stays as it is. Values that several ops of one cluster
 /// use are computed once, inside.
 ///
-/// Not matched: producers that are used outside of the cluster, and broadcasts.
+/// Not matched: producers that are used outside of the cluster, broadcasts, and
+/// casts from and to types that are only stored.
 
 #include "passes/Pass.h"
 #include "passes/analysis/ByteProducts.h"
@@ -33,9 +34,18 @@ constexpr llvm::StringLiteral passName = "fuse-elementwise";
 /// A cluster's loop keeps its operands in registers; more spill.
 constexpr unsigned maxOps = 48, maxOperands = 12;
 
+/// A cast that unpacks or packs elements is a step of its own.
+bool changesStorage(const Op &op) {
+  auto isStored = [](const Value *value) {
+    return isStorageOnly(value->element());
+  };
+  return isStored(op.result()) || llvm::any_of(op.operands(), isStored);
+}
+
 bool isScalarWork(const Op &op) {
   return is(op, ElementwiseOp) && op.kind() != OpKind::Const &&
-         !passes::unpacksWeight(op) && !passes::widensBytes(op);
+         !passes::unpacksWeight(op) && !passes::widensBytes(op) &&
+         !changesStorage(op);
 }
 
 using Cluster = llvm::SmallSetVector<Op *, 16>;

@@ -41,8 +41,14 @@
 ///
 ///   entry   tn::cum_sum<Cfg>(args)
 ///   Cfg     using T; static constexpr int rank, axis
-///           static constexpr bool exclusive, reverse
-///   views   x, y      f32 is summed in f64. Threads take lines
+///           static constexpr bool product, exclusive, reverse
+///   views   x, y      a sum or a product; of f32 in f64. Threads take lines
+///
+///   entry   tn::greedy_keep<Cfg>(args)
+///             y[.., j] = candidates[.., j] and no i < j has y[.., i] and
+///             drops[.., i, j]
+///   Cfg     static constexpr int rank   of candidates
+///   views   drops (rank + 1), candidates, y, all bool. Threads take lines
 ///
 ///   entry   tn::count_non_zero<Cfg>(args), then tn::non_zero<Cfg>(args)
 ///   Cfg     using T; static constexpr int rank
@@ -213,14 +219,42 @@ template <class Cfg> void cum_sum(const tn_args *args) {
   for (int64_t l = mine.begin; l < mine.end; l += mine.step) {
     int64_t offset[2];
     lines.locate(l, lines.rank, offset);
-    Sum sum = 0;
+    Sum sum = Cfg::product;
     for (int64_t i = 0; i < n; ++i) {
       int64_t j = Cfg::reverse ? n - 1 - i : i;
       T value = ((const T *)x.data)[offset[0] + j * x.stride[Cfg::axis]];
-      Sum next = tn_add(sum, Sum(value));
+      Sum next;
+      if constexpr (Cfg::product)
+        next = tn_mul(sum, Sum(value));
+      else
+        next = tn_add(sum, Sum(value));
       ((T *)y.data)[offset[1] + j * y.stride[Cfg::axis]] =
           T(Cfg::exclusive ? sum : next);
       sum = next;
+    }
+  }
+}
+
+template <class Cfg> void greedy_keep(const tn_args *args) {
+  constexpr int axis = Cfg::rank - 1;
+  const tn_view &drops = args->views[0], &candidates = args->views[1];
+  const tn_view &y = args->views[2];
+  Space<3> lines =
+      lines_along<3>({&y, &candidates, &drops}, Cfg::rank, axis);
+  int64_t n = y.shape[axis];
+  Range mine = share(args, lines.count(lines.rank));
+  for (int64_t l = mine.begin; l < mine.end; l += mine.step) {
+    int64_t offset[3];
+    lines.locate(l, lines.rank, offset);
+    tn_bool *kept = (tn_bool *)y.data + offset[0];
+    const tn_bool *from = (const tn_bool *)candidates.data + offset[1];
+    const tn_bool *drop = (const tn_bool *)drops.data + offset[2];
+    for (int64_t j = 0; j < n; ++j) {
+      bool keep = from[j * candidates.stride[axis]] != 0;
+      for (int64_t i = 0; i < j && keep; ++i)
+        keep = !(kept[i * y.stride[axis]] &&
+                 drop[i * drops.stride[axis] + j * drops.stride[axis + 1]]);
+      kept[j * y.stride[axis]] = keep;
     }
   }
 }
