@@ -122,17 +122,20 @@ TEST(OneHot, Axes) {
   checkOneHot<2>();
 }
 
-template <bool Exclusive, bool Reverse> struct CumSumCfg {
+template <bool Exclusive, bool Reverse, bool Product> struct CumSumCfg {
   using T = int64_t;
   static constexpr int rank = 2, axis = 1;
-  static constexpr bool exclusive = Exclusive, reverse = Reverse;
+  static constexpr bool exclusive = Exclusive, reverse = Reverse,
+                        product = Product;
 };
 
-template <bool Exclusive, bool Reverse> V cumSum() {
+template <bool Exclusive, bool Reverse, bool Product = false> V cumSum() {
   Tensor<int64_t> x({2, 3}), y({2, 3});
   x.data = {1, 2, 3, 10, 20, 30};
   launchAll(
-      [](const tn_args *a) { tn::cum_sum<CumSumCfg<Exclusive, Reverse>>(a); },
+      [](const tn_args *a) {
+        tn::cum_sum<CumSumCfg<Exclusive, Reverse, Product>>(a);
+      },
       {x, y}, y);
   return y.data;
 }
@@ -141,6 +144,7 @@ TEST(CumSum, Forms) {
   EXPECT_EQ((cumSum<false, false>()), (V{1, 3, 6, 10, 30, 60}));
   EXPECT_EQ((cumSum<true, false>()), (V{0, 1, 3, 0, 10, 30}));
   EXPECT_EQ((cumSum<false, true>()), (V{6, 5, 3, 60, 50, 30}));
+  EXPECT_EQ((cumSum<true, false, true>()), (V{1, 1, 2, 1, 10, 200}));
   EXPECT_EQ((cumSum<true, true>()), (V{5, 3, 0, 50, 30, 0}));
 }
 
