@@ -142,6 +142,11 @@ def check_bad_input(tenon, artifact, scratch):
         t["added_tokens"] += [{"id": 1024, "content": "<more>", "special": True}]
 
     refused(add_token, "its ids go up to 1024, but the model's vocabulary has 1024")
+    few = json.loads(json.dumps(good)) | {"added_tokens": []}
+    few["model"].update(merges=[], vocab={"a": 0, "b": 1})
+    (scratch / "few.json").write_text(json.dumps(few))
+    done = compile_with(tenon, scratch / "few.json", scratch / "few")
+    expect("it has 2 ids, but the model's vocabulary has 1024" in done.stderr, f"a small tokenizer: {done.stderr}")
     refused(lambda t: t["model"].update(type="GPT"), "model.type: found 'GPT', expected BPE")
     refused(lambda t: t["model"]["merges"].insert(3, ["no", "such"]), "merge 3: token 'no' is not in the vocabulary")
     refused(lambda t: t["model"]["vocab"].update({"x" * 3: -1}), "expected a whole number")

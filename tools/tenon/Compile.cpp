@@ -374,11 +374,16 @@ CompileCommand::readTokenizer(const kernel::Program &program) {
   if (!table)
     return table.takeError();
   uint32_t ids = codegen::tokenizerIdCount(*table);
-  if (std::optional<int64_t> words = vocabularyOf(program);
-      words && int64_t(ids) > *words)
+  std::optional<int64_t> words = vocabularyOf(program);
+  if (words && int64_t(ids) > *words)
     return userError("{0}: error: its ids go up to {1}, but the model's "
                      "vocabulary has {2}: it belongs to another model",
                      tokenizer, ids - 1, *words);
+  // Vocabularies are padded, but by little.
+  if (words && int64_t(ids) < *words)
+    errs() << formatv("{0}: warning: it has {1} ids, but the model's "
+                      "vocabulary has {2}: what others say is not printed\n",
+                      tokenizer, ids, *words);
   return table;
 }
 
