@@ -16,10 +16,10 @@ import onnx.backend.test  # noqa: E402
 
 import tenon.backend  # noqa: E402
 
-# Two inputs, an integer parameter, several outputs, packed types on both sides, a sequence.
+# Two inputs, an integer parameter, several outputs, a type that is only stored. (Elements below
+# a byte are no inputs or outputs of a compiled model.)
 NAMES = ("test_matmul_2d_cpu", "test_reshape_negative_dim_cpu", "test_split_equal_parts_1d_opset18_cpu",
-         "test_cast_INT4_to_INT8_cpu", "test_cast_FLOAT_to_UINT2_cpu", "test_cast_FLOAT_to_FLOAT8E4M3FN_cpu",
-         "test_attention_4d_causal_cpu", "test_sequence_insert_at_back_cpu")
+         "test_cast_FLOAT_to_FLOAT8E4M3FN_cpu", "test_attention_4d_causal_cpu")
 
 
 def main():
@@ -33,7 +33,7 @@ def main():
                 suite.addTest(case(name))
     found = suite.countTestCases()
     result = unittest.TextTestRunner(verbosity=2).run(suite)
-    if found != len(NAMES) or len(result.skipped) != 1:
+    if found != len(NAMES) or result.skipped:
         print(f"{found} of {len(NAMES)} tests found, {len(result.skipped)} left out", file=sys.stderr)
         return 1
     return 0 if result.wasSuccessful() else 1
