@@ -249,8 +249,8 @@ void SupportCheck::addNode(const onnx::NodeProto &node, const Opsets &opsets,
       note = formatv("it exists from opset {0}", since);
   }
   std::string label = "'" + nodeLabel(node) + "'" + where;
-  std::string key = functionKey(domain, node.op_type(),
-                                std::to_string(version.value_or(0)));
+  std::string key =
+      functionKey(domain, node.op_type(), std::to_string(version.value_or(0)));
   auto [place, isNew] = places.insert({key, unsupported.size()});
   if (!isNew) {
     unsupported[place->second].nodes.push_back(std::move(label));

@@ -1,4 +1,4 @@
-//===- ConvTranspose.cpp - importers of transposed and other windows -------===//
+//===- ConvTranspose.cpp - importers of transposed and other windows ------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,8 +28,8 @@ struct Trim {
   Dims low, high;
 };
 
-/// [C, M / groups, kernel...] of a transposed convolution as the weights [M, C /
-/// groups, kernel...] of a plain one: the kernel backwards.
+/// [C, M / groups, kernel...] of a transposed convolution as the weights [M, C
+/// / groups, kernel...] of a plain one: the kernel backwards.
 Value *mirroredWeights(Emitter &emit, Value *w, int64_t groups) {
   ShapeRef s = w->shape();
   std::optional<Dim> inputs = Dim::divideExactly(s[0], Dim(groups));
@@ -42,8 +42,8 @@ Value *mirroredWeights(Emitter &emit, Value *w, int64_t groups) {
   std::swap(perm[1], perm[2]);
   Shape merged = {Dim(groups) * s[1], *inputs};
   merged.append(kernel);
-  Value *swapped = emit.reshape(
-      emit.transpose(emit.reshape(w, split), perm), merged);
+  Value *swapped =
+      emit.reshape(emit.transpose(emit.reshape(w, split), perm), merged);
   SliceAttrs flip;
   for (auto [i, size] : llvm::enumerate(merged)) {
     flip.starts.push_back(i < 2 ? Dim(0) : size - Dim(1));
@@ -79,8 +79,8 @@ Value *transposedConv(Emitter &emit, Value *x, Value *w, const Window &window,
   }
   Value *spaced = x;
   if (llvm::any_of(window.strides, [](int64_t s) { return s != 1; }))
-    spaced = emit.reshape(
-        emit.op(OpKind::Pad, {emit.reshape(x, split)}, zeros), spread);
+    spaced = emit.reshape(emit.op(OpKind::Pad, {emit.reshape(x, split)}, zeros),
+                          spread);
   ConvAttrs attrs;
   attrs.strides.assign(n, 1);
   attrs.dilations = window.dilations;
@@ -183,9 +183,10 @@ Value *importCol2Im(NodeView &node, Emitter &emit) {
   if (emit.failed())
     return nullptr;
   if (x->rank() != 3 || n == 0 || image.size() != n)
-    return node.fail("its input is {0}; expected [N, C * block, L] and sizes of "
-                     "one length",
-                     x->type);
+    return node.fail(
+        "its input is {0}; expected [N, C * block, L] and sizes of "
+        "one length",
+        x->type);
   Window window;
   window.kernel.assign(block.begin(), block.end());
   window.strides = spatialInts(node, "strides", n, 1, 1);
@@ -261,9 +262,10 @@ void padToCeil(NodeView &node, PoolAttrs &attrs, ShapeRef spatial) {
     std::optional<int64_t> size = spatial[i].constant();
     int64_t stride = attrs.strides[i];
     if (!size || *size > INT32_MAX) {
-      node.fail("attribute 'ceil_mode' needs a known size; spatial dimension {0} "
-                "is {1}",
-                i, spatial[i]);
+      node.fail(
+          "attribute 'ceil_mode' needs a known size; spatial dimension {0} "
+          "is {1}",
+          i, spatial[i]);
       return;
     }
     int64_t reach = (attrs.kernel[i] - 1) * attrs.dilations[i] + 1;
@@ -331,8 +333,7 @@ Value *importLrn(NodeView &node, Emitter &emit) {
     Value *shifted = emit.slice(squares, 1, Dim(i), x->shape()[1]);
     sum = sum ? emit.add(sum, shifted) : shifted;
   }
-  Value *base =
-      emit.addScalar(emit.mulScalar(sum, alpha / double(size)), bias);
+  Value *base = emit.addScalar(emit.mulScalar(sum, alpha / double(size)), bias);
   if (emit.failed())
     return nullptr;
   return emit.div(

@@ -73,9 +73,9 @@ Value *roundToPower(NodeView &node, Emitter &emit, Value *x) {
                   emit.scalar(ElementType::U32, double(0xff800000))});
   Value *power = emit.op(OpKind::BitCast, {bits}, back);
   // What is no number stays so.
-  Value *finite = emit.op(
-      OpKind::Less, {emit.op(OpKind::Abs, {f32}),
-                     emit.scalar(ElementType::F32, HUGE_VAL)});
+  Value *finite =
+      emit.op(OpKind::Less, {emit.op(OpKind::Abs, {f32}),
+                             emit.scalar(ElementType::F32, HUGE_VAL)});
   return emit.where(finite, power, f32);
 }
 
@@ -84,8 +84,7 @@ Value *castTo(NodeView &node, Emitter &emit, ElementType to) {
   attrs.to = to;
   attrs.saturate = node.flagAttr("saturate", true);
   Value *x = node.input(0);
-  if (to == ElementType::F8E8M0 && isFloat(x->element()) &&
-      x->element() != to)
+  if (to == ElementType::F8E8M0 && isFloat(x->element()) && x->element() != to)
     x = roundToPower(node, emit, x);
   else
     node.ignoreAttr("round_mode"); // Only of casts to f8e8m0.
@@ -159,8 +158,9 @@ Value *importDropout12(NodeView &node, Emitter &emit) {
   Value *ratio = node.input(1), *training = node.input(2);
   bool trains = training && emit.constantScalar(training) != 0.0;
   if (trains && !(ratio && emit.constantScalar(ratio) == 0.0))
-    return node.fail("'training_mode' is not constantly false and 'ratio' is not "
-                     "0; only inference is supported");
+    return node.fail(
+        "'training_mode' is not constantly false and 'ratio' is not "
+        "0; only inference is supported");
   return dropout(node, emit, ElementType::Bool);
 }
 

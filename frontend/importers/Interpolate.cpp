@@ -1,4 +1,4 @@
-//===- Interpolate.cpp - values between elements ---------------------------===//
+//===- Interpolate.cpp - values between elements --------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -44,9 +44,8 @@ Value *weightAt(Emitter &emit, Value *distance, const Interpolation &form) {
   Value *d = emit.op(OpKind::Abs, {distance});
   Value *zero = emit.scalar(ElementType::F64, 0);
   if (form.mode == Interpolation::Mode::Linear)
-    return emit.op(
-        OpKind::Max,
-        {emit.sub(emit.scalar(ElementType::F64, 1), d), zero});
+    return emit.op(OpKind::Max,
+                   {emit.sub(emit.scalar(ElementType::F64, 1), d), zero});
   double a = form.cubicA;
   Value *near = cubic(emit, d, a + 2, -(a + 3), 0, 1);
   Value *far = cubic(emit, d, a, -5 * a, 8 * a, -4 * a);
@@ -82,9 +81,9 @@ SmallVector<Tap, 4> tapsAt(Emitter &emit, Value *at, Dim size,
     Value *distance = emit.mulScalar(emit.sub(index, at), form.shrink);
     Value *weight = weightAt(emit, distance, form);
     if (form.excludeOutside) {
-      Value *inside = emit.op(
-          OpKind::And, {emit.op(OpKind::GreaterEqual, {index, zero}),
-                        emit.op(OpKind::Less, {index, end})});
+      Value *inside =
+          emit.op(OpKind::And, {emit.op(OpKind::GreaterEqual, {index, zero}),
+                                emit.op(OpKind::Less, {index, end})});
       weight = emit.where(inside, weight, zero);
     }
     sum = sum ? emit.add(sum, weight) : weight;
@@ -103,16 +102,15 @@ Value *interpolate(Emitter &emit, Value *x, int64_t axis, Value *at,
   Dim size = x->shape()[axis];
   Value *sum = nullptr;
   for (const Tap &tap : tapsAt(emit, at, size, form)) {
-    Value *part =
-        emit.gather(x, clampedElement(emit, tap.index, size), axis);
+    Value *part = emit.gather(x, clampedElement(emit, tap.index, size), axis);
     if (emit.failed())
       return nullptr;
     if (!tap.weight)
       return part;
     Shape shape(x->rank(), Dim(1));
     shape[axis] = at->shape()[0];
-    part = emit.mul(
-        part, emit.reshape(emit.cast(tap.weight, x->element()), shape));
+    part = emit.mul(part,
+                    emit.reshape(emit.cast(tap.weight, x->element()), shape));
     sum = sum ? emit.add(sum, part) : part;
   }
   return sum;

@@ -1,4 +1,4 @@
-//===- LinearAttention.cpp - importers of linear attention and its convolution ===//
+//===- LinearAttention.cpp - importers of linear attention ----------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -53,8 +53,9 @@ private:
   const UpdateRule *rule = nullptr;
   int64_t queryHeads = 0, keyHeads = 0, steps = 0;
   double scale = 0;
-  /// q[B, T, Hkv, group, dk], k[B, T, Hkv, 1, dk], v[B, T, Hkv, 1, dv], decay[B,
-  /// T, Hkv, dk or 1, 1], beta[B, T, Hkv or 1, 1, 1], state[B, Hkv, dk, dv]; f32.
+  /// q[B, T, Hkv, group, dk], k[B, T, Hkv, 1, dk], v[B, T, Hkv, 1, dv],
+  /// decay[B, T, Hkv, dk or 1, 1], beta[B, T, Hkv or 1, 1, 1], state[B, Hkv,
+  /// dk, dv]; f32.
   Value *q = nullptr, *k = nullptr, *v = nullptr, *decay = nullptr,
         *beta = nullptr, *state = nullptr;
 };
@@ -138,8 +139,8 @@ bool LinearAttentionImporter::readInputs() {
                 node.input(5)->type);
       return false;
     }
-    beta = emit.reshape(
-        given, {batch, length, given->shape()[2], Dim(1), Dim(1)});
+    beta =
+        emit.reshape(given, {batch, length, given->shape()[2], Dim(1), Dim(1)});
   }
   Value *past = node.input(3);
   state = past ? emit.cast(past, ElementType::F32)
@@ -166,8 +167,8 @@ Value *LinearAttentionImporter::run() {
     outputs.push_back(step(t));
   ElementType type = node.input(0)->element();
   if (node.wantsOutput(1))
-    node.setOutput(1, emit.cast(state, node.input(3) ? node.input(3)->element()
-                                                     : type));
+    node.setOutput(
+        1, emit.cast(state, node.input(3) ? node.input(3)->element() : type));
   if (emit.failed())
     return nullptr;
   Dim batch = v->shape()[0], width = Dim(queryHeads) * v->shape()[4];

@@ -1,4 +1,4 @@
-//===- Loops.cpp - importers of Loop and Scan ------------------------------===//
+//===- Loops.cpp - importers of Loop and Scan -----------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,8 +9,8 @@
 #include "frontend/NodeView.h"
 #include "frontend/OnnxOps.h"
 #include "frontend/importers/Branches.h"
-#include "llvm/ADT/STLExtras.h"
 #include "onnx-ml.pb.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 using namespace tenon::ir;
@@ -119,8 +119,9 @@ bool LoopImporter::iterate(int64_t i) {
   if (active) {
     guardIndices(emit, last, active);
     if (hasSideEffectAfter(emit.func.body, last)) {
-      node.fail("its condition depends on data and its body computes sizes from "
-                "data, which is not supported");
+      node.fail(
+          "its condition depends on data and its body computes sizes from "
+          "data, which is not supported");
       return false;
     }
     Value *one = emit.cast(active, ElementType::I64);
@@ -129,9 +130,10 @@ bool LoopImporter::iterate(int64_t i) {
   for (auto [old, value] :
        llvm::zip(carried, ArrayRef(outputs).slice(1, carried.size()))) {
     if (active && old->type != value->type) {
-      node.fail("its condition depends on data and it carries {0} and then {1}; "
-                "expected one type",
-                old->type, value->type);
+      node.fail(
+          "its condition depends on data and it carries {0} and then {1}; "
+          "expected one type",
+          old->type, value->type);
       return false;
     }
     old = active && old != value ? emit.where(active, value, old) : value;
@@ -249,9 +251,10 @@ Values scanOnce(NodeView &node, Emitter &emit, const ScanForm &form,
       return {};
     std::optional<int64_t> size = value->shape()[axes.back()].constant();
     if (!size || (length && *length != *size)) {
-      node.fail("it scans {0} along axis {1}; expected one size for all inputs, "
-                "known when compiling",
-                value->type, axes.back());
+      node.fail(
+          "it scans {0} along axis {1}; expected one size for all inputs, "
+          "known when compiling",
+          value->type, axes.back());
       return {};
     }
     length = size;
@@ -265,8 +268,9 @@ Values scanOnce(NodeView &node, Emitter &emit, const ScanForm &form,
   for (int64_t step = 0; step < length.value_or(0); ++step) {
     Values bodyInputs = states;
     for (auto [i, value] : llvm::enumerate(scanned))
-      bodyInputs.push_back(emit.element(
-          value, axes[i], Dim(form.ins[i].reverse ? *length - 1 - step : step)));
+      bodyInputs.push_back(
+          emit.element(value, axes[i],
+                       Dim(form.ins[i].reverse ? *length - 1 - step : step)));
     Values results = emit.services.importSubgraph(*form.body, bodyInputs);
     if (emit.failed())
       return {};
@@ -292,10 +296,9 @@ Values scanOnce(NodeView &node, Emitter &emit, const ScanForm &form,
 /// Opset 8: all inputs have a batch dimension in front.
 Values scanBatches(NodeView &node, Emitter &emit, const ScanForm &form,
                    ArrayRef<Value *> inputs) {
-  std::optional<int64_t> batch =
-      inputs.empty() || inputs.front()->rank() == 0
-          ? std::nullopt
-          : inputs.front()->shape()[0].constant();
+  std::optional<int64_t> batch = inputs.empty() || inputs.front()->rank() == 0
+                                     ? std::nullopt
+                                     : inputs.front()->shape()[0].constant();
   if (!batch || *batch < 1 || *batch > unrollLimit) {
     node.fail("the size of its batch must be known when compiling, and at most "
               "{0}",
@@ -338,8 +341,8 @@ Value *scan(NodeView &node, Emitter &emit, ArrayRef<Value *> inputs,
   size_t numOuts = form.body->output_size() - form.numStates;
   form.ins = tracks(node, "scan_input_axes",
                     batched ? "directions" : "scan_input_directions", count);
-  form.outs = tracks(node, "scan_output_axes", "scan_output_directions",
-                     numOuts);
+  form.outs =
+      tracks(node, "scan_output_axes", "scan_output_directions", numOuts);
   if (emit.failed())
     return nullptr;
   Values results = batched ? scanBatches(node, emit, form, inputs)

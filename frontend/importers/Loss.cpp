@@ -1,4 +1,4 @@
-//===- Loss.cpp - importers of losses --------------------------------------===//
+//===- Loss.cpp - importers of losses -------------------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -37,11 +37,10 @@ Value *negativeLogLikelihood(NodeView &node, Emitter &emit, Value *x,
   target = emit.cast(target, ElementType::I64);
   Value *isIgnored = nullptr, *zero = emit.scalar(x->element(), 0);
   if (ignored) {
-    isIgnored = emit.op(OpKind::Equal,
-                        {target, emit.scalar(ElementType::I64,
-                                             double(*ignored))});
-    target =
-        emit.where(isIgnored, emit.scalar(ElementType::I64, 0), target);
+    isIgnored =
+        emit.op(OpKind::Equal,
+                {target, emit.scalar(ElementType::I64, double(*ignored))});
+    target = emit.where(isIgnored, emit.scalar(ElementType::I64, 0), target);
   }
   if (emit.failed())
     return nullptr;
@@ -66,10 +65,9 @@ Value *negativeLogLikelihood(NodeView &node, Emitter &emit, Value *x,
   if (reduction == "mean" && !weights)
     return emit.reduce(OpKind::ReduceMean, loss, all, false);
   Value *sum = emit.reduce(OpKind::ReduceSum, loss, all, false);
-  return reduction == "sum"
-             ? sum
-             : emit.div(sum,
-                        emit.reduce(OpKind::ReduceSum, weights, all, false));
+  return reduction == "sum" ? sum
+                            : emit.div(sum, emit.reduce(OpKind::ReduceSum,
+                                                        weights, all, false));
 }
 
 } // namespace
@@ -88,10 +86,9 @@ Value *importSoftmaxCrossEntropy(NodeView &node, Emitter &emit) {
   Value *logarithms = emit.op(OpKind::LogSoftmax, {scores}, classes);
   if (node.wantsOutput(1))
     node.setOutput(1, logarithms);
-  return emit.failed()
-             ? nullptr
-             : negativeLogLikelihood(node, emit, logarithms, node.input(1),
-                                     node.input(2));
+  return emit.failed() ? nullptr
+                       : negativeLogLikelihood(node, emit, logarithms,
+                                               node.input(1), node.input(2));
 }
 
 } // namespace tenon::frontend

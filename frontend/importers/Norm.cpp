@@ -233,9 +233,9 @@ BatchStatistics ofBatch(NodeView &node, Emitter &emit, Value *x,
 
 } // namespace
 
-/// y = x * a + b with a = scale / sqrt(var + epsilon) and b = B - mean * a, which
-/// are constants when the parameters are. With training_mode (opset 14), mean
-/// and variance are the batch's.
+/// y = x * a + b with a = scale / sqrt(var + epsilon) and b = B - mean * a,
+/// which are constants when the parameters are. With training_mode (opset 14),
+/// mean and variance are the batch's.
 Value *importBatchNorm(NodeView &node, Emitter &emit) {
   Value *x = node.input(0);
   double epsilon = node.floatAttr("epsilon", 1e-5f);

@@ -1,4 +1,4 @@
-//===- Recurrent.cpp - importers of RNN, GRU and LSTM ----------------------===//
+//===- Recurrent.cpp - importers of RNN, GRU and LSTM ---------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -58,8 +58,8 @@ Value *affine(Emitter &emit, Value *x, const Activation &self) {
 }
 
 Value *scaledTanh(Emitter &emit, Value *x, const Activation &self) {
-  return emit.mulScalar(
-      emit.op(OpKind::Tanh, {emit.mulScalar(x, self.beta)}), self.alpha);
+  return emit.mulScalar(emit.op(OpKind::Tanh, {emit.mulScalar(x, self.beta)}),
+                        self.alpha);
 }
 
 Value *hardSigmoid(Emitter &emit, Value *x, const Activation &self) {
@@ -94,10 +94,10 @@ struct State {
 
 /// The weights of one direction.
 struct Direction {
-  Value *r;                ///< [hidden, gates * hidden]
-  Value *recurrentBias;    ///< [gates * hidden], or null
-  Value *inputs;           ///< x W^T + bias for all steps: [steps, batch, ...]
-  Value *peepholes;        ///< [3 * hidden], or null
+  Value *r;             ///< [hidden, gates * hidden]
+  Value *recurrentBias; ///< [gates * hidden], or null
+  Value *inputs;        ///< x W^T + bias for all steps: [steps, batch, ...]
+  Value *peepholes;     ///< [3 * hidden], or null
   ArrayRef<Activation> functions;
 };
 
@@ -186,8 +186,7 @@ bool Recurrent::readActivations() {
       return takes && list && place < list->size() ? double((*list)[place++])
                                                    : other;
     };
-    function.alpha =
-        next(alphas, alphaPlace, known->count >= 1, known->alpha);
+    function.alpha = next(alphas, alphaPlace, known->count >= 1, known->alpha);
     function.beta = next(betas, betaPlace, known->count >= 2, known->beta);
     functions.push_back(function);
   }
@@ -281,12 +280,12 @@ void Recurrent::walk(unsigned number, bool reverse) {
     outputs[at] = next.hidden;
     if (lengths && !emit.failed()) {
       // Past a sequence's end nothing happens.
-      Value *within = emit.op(
-          OpKind::Greater,
-          {lengths, emit.scalar(lengths->element(), double(at))});
+      Value *within =
+          emit.op(OpKind::Greater,
+                  {lengths, emit.scalar(lengths->element(), double(at))});
       within = emit.reshape(within, {batch, Dim(1)});
-      outputs[at] = emit.where(within, next.hidden,
-                               emit.scalar(x->element(), 0));
+      outputs[at] =
+          emit.where(within, next.hidden, emit.scalar(x->element(), 0));
       next.hidden = emit.where(within, next.hidden, state.hidden);
       if (next.cell)
         next.cell = emit.where(within, next.cell, state.cell);
@@ -342,16 +341,14 @@ State gruStep(Recurrent &self, const Direction &d, Value *gates, State state) {
     return addBias(emit, emit.matmul(x, self.gate(d.r, first, count)),
                    bias ? self.gate(bias, first, count) : nullptr);
   };
-  Value *zr = self.activate(
-      d, 0, emit.add(self.gate(gates, 0, 2), product(h, 0, 2)));
+  Value *zr =
+      self.activate(d, 0, emit.add(self.gate(gates, 0, 2), product(h, 0, 2)));
   if (emit.failed())
     return {};
   Value *z = self.gate(zr, 0), *r = self.gate(zr, 1);
-  Value *recurrent = self.linearBeforeReset
-                         ? emit.mul(r, product(h, 2, 1))
-                         : product(emit.mul(r, h), 2, 1);
-  Value *n =
-      self.activate(d, 1, emit.add(self.gate(gates, 2), recurrent));
+  Value *recurrent = self.linearBeforeReset ? emit.mul(r, product(h, 2, 1))
+                                            : product(emit.mul(r, h), 2, 1);
+  Value *n = self.activate(d, 1, emit.add(self.gate(gates, 2), recurrent));
   // n + z * (h - n)
   return {emit.add(n, emit.mul(z, emit.sub(h, n))), nullptr};
 }
@@ -359,8 +356,8 @@ State gruStep(Recurrent &self, const Direction &d, Value *gates, State state) {
 /// c = f * c + i * g; h = o * act(c), gates in the order i, o, f, g.
 State lstmStep(Recurrent &self, const Direction &d, Value *gates, State state) {
   Emitter &emit = self.emit;
-  Value *sum = emit.add(gates, addBias(emit, emit.matmul(state.hidden, d.r),
-                                       d.recurrentBias));
+  Value *sum = emit.add(
+      gates, addBias(emit, emit.matmul(state.hidden, d.r), d.recurrentBias));
   if (emit.failed())
     return {};
   auto peek = [&](Value *x, unsigned number, Value *cell) {

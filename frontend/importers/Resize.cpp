@@ -1,4 +1,4 @@
-//===- Resize.cpp - importers of Resize and Upsample -----------------------===//
+//===- Resize.cpp - importers of Resize and Upsample ----------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -148,7 +148,8 @@ bool ResizeImporter::resizeTo(ArrayRef<Dim> sizes, StringRef policy) {
     bool smallest = policy == "not_larger";
     double scale = smallest ? HUGE_VAL : 0;
     for (const Axis &axis : axes) {
-      if (!axis.in.constant() || !axis.out.constant() || axis.in.isConstant(0)) {
+      if (!axis.in.constant() || !axis.out.constant() ||
+          axis.in.isConstant(0)) {
         node.fail("with 'keep_aspect_ratio_policy', sizes must be known when "
                   "compiling");
         return false;
@@ -294,8 +295,8 @@ void ResizeImporter::readAttributes() {
 
 bool ResizeImporter::readAxes() {
   auto given = node.version() >= 18 ? node.findInts("axes") : std::nullopt;
-  auto list = given.value_or(
-      llvm::to_vector<4>(llvm::seq<int64_t>(0, x->rank())));
+  auto list =
+      given.value_or(llvm::to_vector<4>(llvm::seq<int64_t>(0, x->rank())));
   for (int64_t number : list) {
     int64_t axis = node.checkedAxis(number, x->rank());
     if (emit.failed())
@@ -405,7 +406,8 @@ Value *importUpsample7(NodeView &node, Emitter &emit) {
   auto scales = node.findFloats("scales");
   if (!scales)
     return node.fail("required attribute 'scales' is missing");
-  return ResizeImporter(node, emit, node.input(0)).runUpsample(nullptr, *scales);
+  return ResizeImporter(node, emit, node.input(0))
+      .runUpsample(nullptr, *scales);
 }
 
 Value *importUpsample(NodeView &node, Emitter &emit) {

@@ -1,4 +1,4 @@
-//===- Sampling.cpp - importers of ops that sample images ------------------===//
+//===- Sampling.cpp - importers of ops that sample images -----------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,8 +16,8 @@ using namespace llvm;
 using namespace tenon::ir;
 
 /// \file
-/// Images lie as rows, one for each place, of all channels: a sample is a sum of
-/// gathered rows times weights. Coordinates are computed in f64.
+/// Images lie as rows, one for each place, of all channels: a sample is a sum
+/// of gathered rows times weights. Coordinates are computed in f64.
 
 namespace tenon::frontend {
 
@@ -39,8 +39,8 @@ Value *f64(Emitter &emit, Dim value) {
 
 /// 0 <= index < size, of f64s.
 Value *isInside(Emitter &emit, Value *index, Dim size) {
-  Value *low = emit.op(OpKind::GreaterEqual,
-                       {index, emit.scalar(ElementType::F64, 0)});
+  Value *low =
+      emit.op(OpKind::GreaterEqual, {index, emit.scalar(ElementType::F64, 0)});
   Value *high = emit.op(OpKind::Less, {index, f64(emit, size)});
   return emit.op(OpKind::And, {low, high});
 }
@@ -75,8 +75,8 @@ Value *sampleRows(Emitter &emit, Value *rows, Value *base,
       if (tap.weight)
         weight = weight ? emit.mul(weight, tap.weight) : tap.weight;
       if (tap.inside)
-        inside = inside ? emit.op(OpKind::And, {inside, tap.inside})
-                        : tap.inside;
+        inside =
+            inside ? emit.op(OpKind::And, {inside, tap.inside}) : tap.inside;
     }
     Value *part = emit.gather(rows, emit.add(place, base), 0);
     if (emit.failed())
@@ -84,9 +84,8 @@ Value *sampleRows(Emitter &emit, Value *rows, Value *base,
     Shape column(part->shape().drop_back());
     column.push_back(Dim(1));
     if (weight)
-      part = emit.mul(
-          part, emit.reshape(emit.cast(weight, rows->element()),
-                             column));
+      part = emit.mul(part,
+                      emit.reshape(emit.cast(weight, rows->element()), column));
     if (inside)
       part = emit.where(emit.reshape(inside, column), part,
                         emit.scalar(rows->element(), 0));
@@ -117,10 +116,10 @@ Value *reflected(Emitter &emit, Value *x, Value *low, Value *high) {
   Value *distance = emit.op(OpKind::Abs, {emit.sub(x, low)});
   Value *times = emit.op(OpKind::Floor, {emit.div(distance, width)});
   Value *rest = emit.sub(distance, emit.mul(times, width));
-  Value *isOdd = emit.op(
-      OpKind::Equal,
-      {emit.op(OpKind::Mod, {times, emit.scalar(ElementType::F64, 2)}),
-       emit.scalar(ElementType::F64, 1)});
+  Value *isOdd =
+      emit.op(OpKind::Equal,
+              {emit.op(OpKind::Mod, {times, emit.scalar(ElementType::F64, 2)}),
+               emit.scalar(ElementType::F64, 1)});
   return emit.where(isOdd, emit.sub(high, rest), emit.add(low, rest));
 }
 
@@ -142,7 +141,8 @@ AxisTaps gridTaps(Emitter &emit, Value *normal, Dim size,
   Value *beyond = emit.op(OpKind::Or, {emit.op(OpKind::Less, {at, low}),
                                        emit.op(OpKind::Greater, {at, high})});
   if (form.outside == Outside::Border) {
-    Value *clamped = emit.op(OpKind::Max, {at, emit.scalar(ElementType::F64, 0)});
+    Value *clamped =
+        emit.op(OpKind::Max, {at, emit.scalar(ElementType::F64, 0)});
     clamped = emit.op(OpKind::Min, {clamped, last});
     at = emit.where(beyond, clamped, at);
   } else if (form.outside == Outside::Reflection) {
@@ -154,9 +154,8 @@ AxisTaps gridTaps(Emitter &emit, Value *normal, Dim size,
                        ? reflected(emit, tap.index, low, high)
                        : tap.index;
     taps.push_back({clampedElement(emit, index, size), tap.weight,
-                    form.outside == Outside::Zeros
-                        ? isInside(emit, index, size)
-                        : nullptr});
+                    form.outside == Outside::Zeros ? isInside(emit, index, size)
+                                                   : nullptr});
   }
   return taps;
 }
@@ -201,9 +200,9 @@ Value *importGridSample(NodeView &node, Emitter &emit) {
   std::vector<AxisTaps> axes;
   ShapeRef sizes = x->shape().drop_front(2);
   for (unsigned i = 0; i < n; ++i) // The grid has the last axis first.
-    axes.push_back(gridTaps(
-        emit, emit.element(grid, int64_t(n) + 1, Dim(n - 1 - i)), sizes[i],
-        form));
+    axes.push_back(gridTaps(emit,
+                            emit.element(grid, int64_t(n) + 1, Dim(n - 1 - i)),
+                            sizes[i], form));
   Value *base = emit.mul(emit.iota(places[0], places.size(), 0),
                          emit.dimScalar(numElements(sizes)));
   Value *y = sampleRows(emit, rowsOf(emit, x), base, axes, sizes);
@@ -239,9 +238,10 @@ AxisTaps roiTaps(Emitter &emit, Value *at, Dim size) {
       emit.op(OpKind::GreaterEqual, {at, emit.scalar(ElementType::F64, -1)});
   Value *inside = emit.op(
       OpKind::And, {near, emit.op(OpKind::LessEqual, {at, f64(emit, size)})});
-  Value *clamped = emit.op(
-      OpKind::Min, {emit.op(OpKind::Max, {at, emit.scalar(ElementType::F64, 0)}),
-                    f64(emit, size - Dim(1))});
+  Value *clamped =
+      emit.op(OpKind::Min,
+              {emit.op(OpKind::Max, {at, emit.scalar(ElementType::F64, 0)}),
+               f64(emit, size - Dim(1))});
   Value *low = emit.op(OpKind::Floor, {clamped}),
         *rest = emit.sub(clamped, low);
   Value *other = emit.sub(emit.scalar(ElementType::F64, 1), rest);
@@ -282,23 +282,26 @@ Value *importRoiAlign(NodeView &node, Emitter &emit) {
   bool halfPixel = mapping == "half_pixel";
   Dim regions = rois->shape()[0];
   auto side = [&](int64_t i) {
-    Value *part = emit.cast(emit.slice(rois, 1, Dim(i), Dim(1)),
-                            ElementType::F64);
+    Value *part =
+        emit.cast(emit.slice(rois, 1, Dim(i), Dim(1)), ElementType::F64);
     return emit.addScalar(emit.mulScalar(part, scale), halfPixel ? -0.5 : 0);
   };
   // [regions, rows of samples, columns of samples]
-  Value *down = roiCoordinates(emit, side(1), side(3), halfPixel, height, ratio);
-  Value *across = roiCoordinates(emit, side(0), side(2), halfPixel, width, ratio);
+  Value *down =
+      roiCoordinates(emit, side(1), side(3), halfPixel, height, ratio);
+  Value *across =
+      roiCoordinates(emit, side(0), side(2), halfPixel, width, ratio);
   Dim rows = Dim(height * ratio), columns = Dim(width * ratio);
   Shape all = {regions, rows, columns};
   down = emit.broadcast(emit.reshape(down, {regions, rows, Dim(1)}), all);
-  across = emit.broadcast(emit.reshape(across, {regions, Dim(1), columns}), all);
+  across =
+      emit.broadcast(emit.reshape(across, {regions, Dim(1), columns}), all);
   ShapeRef sizes = x->shape().drop_front(2);
   std::vector<AxisTaps> axes = {roiTaps(emit, down, sizes[0]),
                                 roiTaps(emit, across, sizes[1])};
-  Value *base = emit.mul(
-      emit.reshape(emit.cast(batches, ElementType::I64), {regions, Dim(1), Dim(1)}),
-      emit.dimScalar(numElements(sizes)));
+  Value *base = emit.mul(emit.reshape(emit.cast(batches, ElementType::I64),
+                                      {regions, Dim(1), Dim(1)}),
+                         emit.dimScalar(numElements(sizes)));
   Value *samples = sampleRows(emit, rowsOf(emit, x), base, axes, sizes,
                               mode == "max" ? OpKind::Max : OpKind::Add);
   Value *split = emit.reshape(samples, {regions, Dim(height), Dim(ratio),
@@ -322,23 +325,21 @@ struct Deformed {
   int64_t taps() const { return window.kernel[0] * window.kernel[1]; }
 };
 
-/// Where each tap of each place of the result samples along \p axis: f64[batch *
-/// offset groups, taps, rows, columns].
+/// Where each tap of each place of the result samples along \p axis: f64[batch
+/// * offset groups, taps, rows, columns].
 Value *deformedCoordinates(Emitter &emit, Value *offset, const Deformed &d,
                            unsigned axis) {
   Dim images = d.batch * Dim(d.offsetGroups);
-  Value *own = emit.element(
-      emit.reshape(offset, {images, Dim(d.taps()), Dim(2), d.places[0],
-                            d.places[1]}),
-      2, Dim(axis));
+  Value *own = emit.element(emit.reshape(offset, {images, Dim(d.taps()), Dim(2),
+                                                  d.places[0], d.places[1]}),
+                            2, Dim(axis));
   Value *place = emit.mulScalar(emit.iota(d.places[axis], 4, 2 + axis),
                                 double(d.window.strides[axis]));
   Value *tap = emit.iota(Dim(d.taps()), 4, 1);
   Value *width = emit.scalar(ElementType::I64, double(d.window.kernel[1]));
   tap = emit.op(axis == 0 ? OpKind::Div : OpKind::Mod, {tap, width});
   Value *start = emit.addScalar(
-      emit.add(place,
-               emit.mulScalar(tap, double(d.window.dilations[axis]))),
+      emit.add(place, emit.mulScalar(tap, double(d.window.dilations[axis]))),
       -double(d.window.padLow[axis]));
   return emit.add(emit.cast(start, ElementType::F64),
                   emit.cast(own, ElementType::F64));
@@ -399,23 +400,21 @@ Value *importDeformConv(NodeView &node, Emitter &emit) {
   }
   Value *rows =
       rowsOf(emit, emit.reshape(x, {images, *own, sizes[0], sizes[1]}));
-  Value *base = emit.mul(emit.iota(images, 4, 0),
-                         emit.dimScalar(numElements(sizes)));
+  Value *base =
+      emit.mul(emit.iota(images, 4, 0), emit.dimScalar(numElements(sizes)));
   // [images, taps, rows, columns, channels]
   Value *samples = sampleRows(emit, rows, base, axes, sizes);
   if (mask)
     samples = emit.mul(samples, emit.reshape(mask, {images, taps, d.places[0],
                                                     d.places[1], Dim(1)}));
-  Value *split = emit.reshape(
-      samples, {d.batch, Dim(d.offsetGroups), taps, places, *own});
-  Value *columns = emit.reshape(
-      emit.transpose(split, {0, 1, 4, 2, 3}),
-      {d.batch, Dim(d.groups), *inGroup * taps, places});
-  Value *weights =
-      emit.reshape(w, {Dim(d.groups), *outGroup, *inGroup * taps});
-  Value *y = emit.reshape(
-      emit.matmul(weights, columns),
-      {d.batch, w->shape()[0], d.places[0], d.places[1]});
+  Value *split =
+      emit.reshape(samples, {d.batch, Dim(d.offsetGroups), taps, places, *own});
+  Value *columns =
+      emit.reshape(emit.transpose(split, {0, 1, 4, 2, 3}),
+                   {d.batch, Dim(d.groups), *inGroup * taps, places});
+  Value *weights = emit.reshape(w, {Dim(d.groups), *outGroup, *inGroup * taps});
+  Value *y = emit.reshape(emit.matmul(weights, columns),
+                          {d.batch, w->shape()[0], d.places[0], d.places[1]});
   return addChannelBias(node, emit, y, bias);
 }
 

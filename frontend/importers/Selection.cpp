@@ -1,4 +1,4 @@
-//===- Selection.cpp - importers of ops that choose elements ---------------===//
+//===- Selection.cpp - importers of ops that choose elements --------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -100,10 +100,9 @@ Value *importMaxUnpool(NodeView &node, Emitter &emit) {
   Value *x = node.input(0), *places = node.input(1);
   auto kernel = node.findInts("kernel_shape");
   size_t n = x->rank() < 3 ? 0 : x->rank() - 2;
-  auto strides = node.findInts("strides").value_or(
-      SmallVector<int64_t, 4>(n, 1));
-  auto pads =
-      node.findInts("pads").value_or(SmallVector<int64_t, 4>(2 * n, 0));
+  auto strides =
+      node.findInts("strides").value_or(SmallVector<int64_t, 4>(n, 1));
+  auto pads = node.findInts("pads").value_or(SmallVector<int64_t, 4>(2 * n, 0));
   if (!kernel || n == 0 || kernel->size() != n || strides.size() != n ||
       pads.size() != 2 * n)
     return node.fail("its attributes do not fit {0}", x->type);
@@ -113,11 +112,11 @@ Value *importMaxUnpool(NodeView &node, Emitter &emit) {
                    Dim((*kernel)[i] - pads[i] - pads[i + n]);
   Dim count = numElements(x->shape());
   ScatterElementsAttrs attrs;
-  Value *flat = emit.op(OpKind::ScatterElements,
-                        {emit.filled(x->element(), 0, {numElements(shape)}),
-                         emit.reshape(places, {count}),
-                         emit.reshape(x, {count})},
-                        attrs);
+  Value *flat =
+      emit.op(OpKind::ScatterElements,
+              {emit.filled(x->element(), 0, {numElements(shape)}),
+               emit.reshape(places, {count}), emit.reshape(x, {count})},
+              attrs);
   Value *y = emit.reshape(flat, shape);
   if (!node.input(2) || emit.failed())
     return y;

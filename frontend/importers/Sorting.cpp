@@ -1,4 +1,4 @@
-//===- Sorting.cpp - importers of Unique and NonMaxSuppression -------------===//
+//===- Sorting.cpp - importers of Unique and NonMaxSuppression ------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -87,12 +87,13 @@ Runs runsOf(Emitter &emit, Value *keys, StringRef name) {
     return {};
   Dim n = keys->shape()[0];
   Value *index = emit.iota(n, 1, 0);
-  Value *before = emit.gather(
-      keys,
-      emit.op(OpKind::Max,
-              {emit.addScalar(index, -1), emit.scalar(ElementType::I64, 0)}),
-      0);
-  Value *differs = emit.op(OpKind::Not, {emit.op(OpKind::Equal, {keys, before})});
+  Value *before =
+      emit.gather(keys,
+                  emit.op(OpKind::Max, {emit.addScalar(index, -1),
+                                        emit.scalar(ElementType::I64, 0)}),
+                  0);
+  Value *differs =
+      emit.op(OpKind::Not, {emit.op(OpKind::Equal, {keys, before})});
   Value *first =
       emit.op(OpKind::Equal, {index, emit.scalar(ElementType::I64, 0)});
   Value *isStart = emit.op(OpKind::Or, {differs, first});
@@ -107,10 +108,10 @@ Value *scattered(Emitter &emit, Value *places, Value *values) {
   if (emit.failed())
     return nullptr;
   ScatterElementsAttrs attrs;
-  return emit.op(OpKind::ScatterElements,
-                 {emit.filled(ElementType::I64, 0, places->shape()), places,
-                  values},
-                 attrs);
+  return emit.op(
+      OpKind::ScatterElements,
+      {emit.filled(ElementType::I64, 0, places->shape()), places, values},
+      attrs);
 }
 
 } // namespace
@@ -146,8 +147,8 @@ Value *importUnique(NodeView &node, Emitter &emit) {
   Value *next = emit.addScalar(emit.iota(count, 1, 0), 1);
   Value *isLast = emit.op(OpKind::Equal, {next, emit.dimScalar(count)});
   next = emit.where(isLast, emit.scalar(ElementType::I64, 0), next);
-  Value *ends = emit.where(isLast, emit.dimScalar(n),
-                           emit.gather(runs.starts, next, 0));
+  Value *ends =
+      emit.where(isLast, emit.dimScalar(n), emit.gather(runs.starts, next, 0));
   Value *counts = emit.sub(ends, runs.starts);
   Value *firsts = emit.gather(list.order, runs.starts, 0);
   Value *inverse = scattered(emit, list.order, runs.number);
@@ -181,8 +182,7 @@ Sides sidesOf(Emitter &emit, Value *boxes, unsigned axis, bool centred) {
   // [y1, x1, y2, x2] in any order, or [x, y, width, height].
   auto part = [&](int64_t i) { return emit.element(boxes, 3, Dim(i)); };
   if (centred) {
-    Value *middle = part(1 - axis),
-          *half = emit.mulScalar(part(3 - axis), 0.5);
+    Value *middle = part(1 - axis), *half = emit.mulScalar(part(3 - axis), 0.5);
     return {emit.sub(middle, half), emit.add(middle, half)};
   }
   Value *a = part(axis), *b = part(axis + 2);
@@ -204,8 +204,8 @@ Value *overlaps(Emitter &emit, Value *boxes, bool centred, Value *threshold) {
     auto pair = [&](OpKind kind, Value *x) {
       return emit.op(kind, {emit.reshape(x, row), emit.reshape(x, column)});
     };
-    Value *length = emit.sub(pair(OpKind::Min, s.high),
-                             pair(OpKind::Max, s.low));
+    Value *length =
+        emit.sub(pair(OpKind::Min, s.high), pair(OpKind::Max, s.low));
     length = emit.op(OpKind::Max, {length, zero});
     Value *side = emit.sub(s.high, s.low);
     shared = shared ? emit.mul(shared, length) : length;
@@ -229,14 +229,14 @@ Value *threshold(Emitter &emit, Value *given, ElementType type,
 /// For each batch and class: boxes by score, each of which drops those behind
 /// it that it overlaps; at most so many. Rows of [batch, class, box].
 Value *importNonMaxSuppression(NodeView &node, Emitter &emit) {
-  Value *boxes = node.input(0), *scores = node.input(1),
-        *limit = node.input(2);
+  Value *boxes = node.input(0), *scores = node.input(1), *limit = node.input(2);
   bool centred = node.flagAttr("center_point_box", false);
   if (boxes->rank() != 3 || scores->rank() != 3 ||
       !boxes->shape()[2].isConstant(4))
-    return node.fail("'boxes' and 'scores' are {0} and {1}; expected [batch, n, "
-                     "4] and [batch, classes, n]",
-                     boxes->type, scores->type);
+    return node.fail(
+        "'boxes' and 'scores' are {0} and {1}; expected [batch, n, "
+        "4] and [batch, classes, n]",
+        boxes->type, scores->type);
   ElementType type = boxes->element();
   ShapeRef shape = scores->shape();
   Dim batch = shape[0], classes = shape[1], n = shape[2];
@@ -244,21 +244,20 @@ Value *importNonMaxSuppression(NodeView &node, Emitter &emit) {
   if (emit.failed())
     return nullptr;
   // The boxes of each class in that class's order.
-  Value *every = emit.broadcast(
-      emit.reshape(boxes, {batch, Dim(1), n, Dim(4)}),
-      {batch, classes, n, Dim(4)});
-  Value *order = emit.broadcast(emit.reshape(list.order,
-                                             {batch, classes, n, Dim(1)}),
+  Value *every = emit.broadcast(emit.reshape(boxes, {batch, Dim(1), n, Dim(4)}),
                                 {batch, classes, n, Dim(4)});
+  Value *order =
+      emit.broadcast(emit.reshape(list.order, {batch, classes, n, Dim(1)}),
+                     {batch, classes, n, Dim(4)});
   AxisAttrs along;
   along.axis = 2;
   Value *ordered = emit.op(OpKind::GatherElements, {every, order}, along);
-  Value *overlap = overlaps(emit, ordered, centred,
-                            threshold(emit, node.input(3), type, 0));
+  Value *overlap =
+      overlaps(emit, ordered, centred, threshold(emit, node.input(3), type, 0));
   Value *candidates = nullptr;
   if (Value *least = node.input(4))
-    candidates = emit.op(
-        OpKind::Greater, {list.values, threshold(emit, least, type, 0)});
+    candidates = emit.op(OpKind::Greater,
+                         {list.values, threshold(emit, least, type, 0)});
   else
     candidates = emit.filled(ElementType::Bool, 1, shape);
   Value *kept = emit.op(OpKind::GreedyKeep, {overlap, candidates});
@@ -269,17 +268,17 @@ Value *importNonMaxSuppression(NodeView &node, Emitter &emit) {
       emit.op(OpKind::CumSum, {emit.cast(kept, ElementType::I64)}, sum);
   Value *most = limit ? emit.cast(emit.reshape(limit, {}), ElementType::I64)
                       : emit.scalar(ElementType::I64, 0);
-  kept = emit.op(OpKind::And,
-                 {kept, emit.op(OpKind::LessEqual, {number, most})});
+  kept =
+      emit.op(OpKind::And, {kept, emit.op(OpKind::LessEqual, {number, most})});
   Value *places = nonZero(emit, kept, node.outputName(0));
   if (emit.failed())
     return nullptr;
   Value *rows = emit.transpose(places, {1, 0});
   Value *box = emit.op(OpKind::GatherNd, {list.order, rows}, GatherNdAttrs());
   Dim count = rows->shape()[0];
-  return emit.concat({emit.slice(rows, 1, Dim(0), Dim(2)),
-                      emit.reshape(box, {count, Dim(1)})},
-                     1);
+  return emit.concat(
+      {emit.slice(rows, 1, Dim(0), Dim(2)), emit.reshape(box, {count, Dim(1)})},
+      1);
 }
 
 } // namespace tenon::frontend

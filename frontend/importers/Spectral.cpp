@@ -1,4 +1,4 @@
-//===- Spectral.cpp - importers of Fourier transforms and their helpers ----===//
+//===- Spectral.cpp - importers of Fourier transforms and their helpers ---===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -87,7 +87,8 @@ Value *transform(Emitter &emit, Value *x, int64_t axis, const Transform &t) {
   Shape flat(moved->shape().drop_back(2)), split(flat);
   flat.push_back(Dim(t.in * t.partsIn));
   split.append({Dim(t.out), Dim(t.partsOut)});
-  Value *y = emit.reshape(emit.matmul(emit.reshape(moved, flat), matrix), split);
+  Value *y =
+      emit.reshape(emit.matmul(emit.reshape(moved, flat), matrix), split);
   SmallVector<int64_t> back(perm.size());
   for (auto [i, from] : llvm::enumerate(perm))
     back[from] = i;
@@ -174,8 +175,7 @@ Value *importStft(NodeView &node, Emitter &emit) {
                      t.length);
   t.partsIn = *parts;
   t.out = t.oneSided ? t.length / 2 + 1 : t.length;
-  Dim frames =
-      Dim::floorDiv(length - Dim(t.length), Dim(step)) + Dim(1);
+  Dim frames = Dim::floorDiv(length - Dim(t.length), Dim(step)) + Dim(1);
   Value *starts = emit.mulScalar(emit.iota(frames, 2, 0), double(step));
   Value *places = emit.add(starts, emit.iota(Dim(t.in), 2, 1));
   Value *framed = emit.gather(x, places, 1);
@@ -187,9 +187,7 @@ Value *importStft(NodeView &node, Emitter &emit) {
 namespace {
 
 double melOf(double hertz) { return 2595 * std::log10(1 + hertz / 700); }
-double hertzOf(double mel) {
-  return 700 * (std::pow(10, mel / 2595) - 1);
-}
+double hertzOf(double mel) { return 700 * (std::pow(10, mel / 2595) - 1); }
 
 /// [length / 2 + 1, bins]: triangles between neighbouring edges.
 std::vector<double> melMatrix(int64_t bins, int64_t length, double rate,

@@ -1,4 +1,4 @@
-//===- TfIdf.cpp - importer of TfIdfVectorizer -----------------------------===//
+//===- TfIdf.cpp - importer of TfIdfVectorizer ----------------------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -48,15 +48,14 @@ std::vector<Grams> gramsOf(NodeView &node, ArrayRef<int64_t> pool,
   return result;
 }
 
-/// f32[rows, grams]: how often each n-gram stands in a row of x[rows, size], its
-/// items \p distance apart.
+/// f32[rows, grams]: how often each n-gram stands in a row of x[rows, size],
+/// its items \p distance apart.
 Value *countGrams(Emitter &emit, Value *x, const Grams &grams,
                   int64_t distance) {
   if (emit.failed())
     return nullptr;
   Dim rows = x->shape()[0], size = x->shape()[1];
-  Dim places =
-      Dim::max(size - Dim((grams.length - 1) * distance), Dim(0));
+  Dim places = Dim::max(size - Dim((grams.length - 1) * distance), Dim(0));
   if (places.isConstant(0))
     return nullptr;
   Value *found = nullptr;
@@ -92,10 +91,9 @@ Value *countAll(Emitter &emit, Value *x, ArrayRef<Grams> all, int64_t shortest,
     }
     if (emit.failed())
       return nullptr;
-    columns.push_back(
-        sum ? sum
-            : emit.filled(ElementType::F32, 0,
-                          {x->shape()[0], Dim(grams.count)}));
+    columns.push_back(sum ? sum
+                          : emit.filled(ElementType::F32, 0,
+                                        {x->shape()[0], Dim(grams.count)}));
   }
   return columns.empty() ? nullptr : emit.concat(columns, 1);
 }
@@ -130,8 +128,8 @@ Value *importTfIdf(NodeView &node, Emitter &emit) {
   if (emit.failed())
     return nullptr;
   Dim rows = x->rank() == 2 ? x->shape()[0] : Dim(1);
-  Value *table = emit.reshape(emit.cast(x, ElementType::I64),
-                              {rows, x->shape().back()});
+  Value *table =
+      emit.reshape(emit.cast(x, ElementType::I64), {rows, x->shape().back()});
   Value *counts = countAll(emit, table, all, shortest, longest, skips);
   int64_t total = all.empty() ? 0 : all.back().first + all.back().count;
   int64_t width = *llvm::max_element(*places) + 1;
@@ -144,8 +142,8 @@ Value *importTfIdf(NodeView &node, Emitter &emit) {
     sources[place] = double(i);
   Value *padded = emit.concat(
       {counts, emit.filled(ElementType::F32, 0, {rows, Dim(1)})}, 1);
-  Value *y = emit.gather(padded, emit.table(ElementType::I64, {width}, sources),
-                         1);
+  Value *y =
+      emit.gather(padded, emit.table(ElementType::I64, {width}, sources), 1);
   if (mode == "IDF")
     y = emit.cast(
         emit.op(OpKind::Greater, {y, emit.scalar(ElementType::F32, 0)}),

@@ -81,8 +81,8 @@ enum class WeightLayout : uint8_t {
   /// A matrix of codes, u2, u4 or u8, or of bf16, in such panels, as
   /// kernels/cpu/codes_pack.h has them.
   Panels16Codes,
-  /// One matrix B[k, n] of the constant's elements, a column after another, each
-  /// filled up with zeros to a multiple of 16 bytes.
+  /// One matrix B[k, n] of the constant's elements, a column after another,
+  /// each filled up with zeros to a multiple of 16 bytes.
   Columns,
 };
 /// "row-major", "panels16", "panels16-codes", "columns"

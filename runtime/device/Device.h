@@ -40,7 +40,8 @@ public:
   /// What there is to say of the memory after a run; empty: nothing.
   virtual std::string memoryNote() const { return ""; }
 
-  //===--- Memory ----------------------------------------------------------===//
+  //===--- Memory
+  //----------------------------------------------------------===//
 
   /// Where units find the weights.
   virtual char *weights() = 0;
@@ -61,7 +62,8 @@ public:
   /// Copies from the host to memory of the units, before what runs next.
   virtual Status put(char *to, const void *from, uint64_t bytes) = 0;
 
-  //===--- Work ------------------------------------------------------------===//
+  //===--- Work
+  //------------------------------------------------------------===//
 
   /// Runs the launches of `segment`, whose sizes and pointers `frame` has; they
   /// may still run when this returns. Data that a kernel cannot work with
@@ -72,7 +74,8 @@ public:
   /// Waits for everything; the outputs are then in the host's memory.
   virtual Status finish() = 0;
 
-  //===--- Profile ---------------------------------------------------------===//
+  //===--- Profile
+  //---------------------------------------------------------===//
 
   /// Before the first segment of a run: nothing is noted, no fault is known.
   virtual void beginRun() = 0;

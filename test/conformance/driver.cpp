@@ -104,8 +104,8 @@ llvm::Expected<Case> readCase(unsigned number,
 
 llvm::Error runPasses(ir::Module &module, llvm::StringRef target) {
   passes::PassOptions options;
-  options.halves = target == "cpu" ? passes::Halves::Weights
-                                   : passes::Halves::Everywhere;
+  options.halves =
+      target == "cpu" ? passes::Halves::Weights : passes::Halves::Everywhere;
   passes::Remarks remarks;
   auto result = passes::runPipeline(module, ir::Stage::Fused, options, remarks,
                                     llvm::nulls());
@@ -114,8 +114,7 @@ llvm::Error runPasses(ir::Module &module, llvm::StringRef target) {
 
 void runCase(const Case &test, run::Target &target) {
   const ir::Func &func = test.module->entry();
-  llvm::Expected<Tensors> results =
-      target.run(*test.module, func, test.inputs);
+  llvm::Expected<Tensors> results = target.run(*test.module, func, test.inputs);
   if (!results) {
     llvm::Error error = results.takeError();
     bool noKernel = error.isA<run::NoKernel>();

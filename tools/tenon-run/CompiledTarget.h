@@ -1,4 +1,4 @@
-//===- CompiledTarget.h - runs compiled code for this CPU ----------------------===//
+//===- CompiledTarget.h - runs compiled code for this CPU -----------------===//
 //
 // Part of Tenon, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -239,8 +239,7 @@ template <class Cfg> void greedy_keep(const tn_args *args) {
   constexpr int axis = Cfg::rank - 1;
   const tn_view &drops = args->views[0], &candidates = args->views[1];
   const tn_view &y = args->views[2];
-  Space<3> lines =
-      lines_along<3>({&y, &candidates, &drops}, Cfg::rank, axis);
+  Space<3> lines = lines_along<3>({&y, &candidates, &drops}, Cfg::rank, axis);
   int64_t n = y.shape[axis];
   Range mine = share(args, lines.count(lines.rank));
   for (int64_t l = mine.begin; l < mine.end; l += mine.step) {

@@ -7,7 +7,7 @@
 ///
 /// \file
 ///   entry   tn::small_cast<Cfg>(args)     y = x in y's type
-///   Cfg     using From, To       C++ types; uint8_t for what `from` and `to` say
+///   Cfg     using From, To       C++ types; uint8_t where `from` or `to` says
 ///           static constexpr tn::Small from, to   none: the C++ type says it
 ///           static constexpr bool saturate        floats out of range
 ///           static constexpr bool to_bool         To is tn_bool
@@ -15,11 +15,11 @@
 ///   views   x, y of one shape; those below a byte are contiguous
 ///
 /// 8-bit floats are ONNX's: e4m3fn has no infinity and one NaN, the fnuz forms
-/// have no negative zero either (its code is NaN), e5m2 is IEEE's, e8m0 is a power
-/// of two. Rounding is half to even. Out of range: with `saturate` the largest
-/// finite value, else infinity or NaN, whichever there is; f4e2m1 always
-/// saturates. Integers of 4 and 2 bits keep the low bits of what a cast to i32
-/// (of floats) or i64 gives. Threads take bytes of y.
+/// have no negative zero either (its code is NaN), e5m2 is IEEE's, e8m0 is a
+/// power of two. Rounding is half to even. Out of range: with `saturate` the
+/// largest finite value, else infinity or NaN, whichever there is; f4e2m1
+/// always saturates. Integers of 4 and 2 bits keep the low bits of what a cast
+/// to i32 (of floats) or i64 gives. Threads take bytes of y.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef TENON_KERNELS_COMMON_SMALL_TYPES_H
@@ -49,8 +49,8 @@ enum class Small {
 struct SmallFormat {
   int mantissa, exponent, bias;
   bool fnuz, ieee;
-  /// The largest finite value's code, and without `saturate` the least magnitude
-  /// that is out of range.
+  /// The largest finite value's code, and without `saturate` the least
+  /// magnitude that is out of range.
   uint32_t largest;
   double too_large;
 };
@@ -91,7 +91,8 @@ TN_FN int exponent_of(double x) {
 /// The value of a code.
 template <Small S> TN_FN float small_value(uint32_t code) {
   if constexpr (S == Small::f8e8m0) {
-    return code == 255 ? __builtin_nanf("") : float(power_of_two(int(code) - 127));
+    return code == 255 ? __builtin_nanf("")
+                       : float(power_of_two(int(code) - 127));
   } else {
     constexpr SmallFormat f = small_format<S>();
     constexpr uint32_t sign = 1u << (f.mantissa + f.exponent);
@@ -136,15 +137,13 @@ template <Small S> TN_FN uint32_t small_code(double x, bool saturate) {
   } else {
     constexpr SmallFormat f = small_format<S>();
     constexpr uint32_t sign_bit = 1u << (f.mantissa + f.exponent);
-    constexpr uint32_t nan = f.fnuz                ? sign_bit
-                             : f.ieee              ? f.largest + 1 +
-                                            (1u << (f.mantissa - 1))
+    constexpr uint32_t nan = f.fnuz   ? sign_bit
+                             : f.ieee ? f.largest + 1 + (1u << (f.mantissa - 1))
                              : S == Small::f4e2m1 ? 0
                                                   : sign_bit - 1;
     if (x != x)
       return nan;
-    uint32_t sign =
-        __builtin_bit_cast(uint64_t, x) >> 63 != 0 ? sign_bit : 0;
+    uint32_t sign = __builtin_bit_cast(uint64_t, x) >> 63 != 0 ? sign_bit : 0;
     double a = x < 0 ? -x : x;
     double largest = small_value<S>(f.largest);
     if (S == Small::f4e2m1 || saturate)
@@ -153,8 +152,7 @@ template <Small S> TN_FN uint32_t small_code(double x, bool saturate) {
       return f.ieee ? sign | (f.largest + 1) : f.fnuz ? nan : sign | nan;
     int e = int(max_of(exponent_of(a), 1 - f.bias));
     // Consecutive codes are consecutive values: a carry lands right by itself.
-    uint32_t steps =
-        uint32_t(tn_libm_rint(a * power_of_two(f.mantissa - e)));
+    uint32_t steps = uint32_t(tn_libm_rint(a * power_of_two(f.mantissa - e)));
     uint32_t code = (uint32_t(e + f.bias - 1) << f.mantissa) + steps;
     code = code > f.largest ? f.largest : code;
     return f.fnuz && code == 0 ? 0 : sign | code;

@@ -228,12 +228,12 @@ TEST_P(EveryGemv, WeightsOfCodes) {
   }
 }
 
-/// Tiles of numbers that codes stand for, ragged in all sizes: the last block of
-/// codes and the last stage are cut short.
+/// Tiles of numbers that codes stand for, ragged in all sizes: the last block
+/// of codes and the last stage are cut short.
 TEST(GemmCodes, Tiles) {
   TN_NEED_DEVICE();
-  for (const char *tuning : {"half_64x64", "half_16x64", "turing_64x64",
-                             "tf32_64x64", "fma_64x64"})
+  for (const char *tuning :
+       {"half_64x64", "half_16x64", "turing_64x64", "tf32_64x64", "fma_64x64"})
     for (int block : {16, 32, 128}) {
       GemvCase c;
       c.tuning = gemvTuning("narrow");

@@ -112,7 +112,8 @@ private:
   void makeCodes(const GemvCase &c) {
     int64_t blocks = ceilDiv(c.k, c.block), bytes = c.block * c.bits / 8;
     auto random = [] { return double(generator()() & 255); };
-    b = makeTensor(u8, {columns, blocks, bytes}, {blocks * bytes, bytes, 1}, random);
+    b = makeTensor(u8, {columns, blocks, bytes}, {blocks * bytes, bytes, 1},
+                   random);
     scales = makeTensor(*c.type, {columns, blocks}, {blocks, 1},
                         [] { return 0.02 + 0.01 * uniform(); });
     int64_t pairs = ceilDiv(blocks, 2);
@@ -132,8 +133,7 @@ private:
         }
         int per = 8 / c.bits, byte = int(b.at(n * blocks * bytes + k / per));
         int code = byte >> (k % per * c.bits) & ((1 << c.bits) - 1);
-        weights.push_back((code - zero) *
-                          scales.at(n * blocks + block));
+        weights.push_back((code - zero) * scales.at(n * blocks + block));
       }
   }
 };
@@ -192,7 +192,7 @@ std::string compare(const GemvCase &c, const Operands &o) {
                  "[" + number(i) + " " + number(j) + "]");
     }
   }
-  return result.verdict(isTf32(c)            ? 1e-3
+  return result.verdict(isTf32(c)           ? 1e-3
                         : c.type->size == 4 ? 2e-6
                                             : c.type->rounding * 4);
 }
@@ -219,31 +219,33 @@ std::string gemvSource(const GemvCase &c) {
   int views =
       3 + (c.block != 0) + zeros + hasGamma(c) + hasBeta(c) + 2 * c.epilogue;
   int threads = c.tile ? tileThreads(*c.tile) : t.warps * 32;
-  std::string tiling =
-      c.tile ? c.tile->text()
-             : "tn::GemvTiling<" + number(t.warps) + ", " + number(t.kSplit) +
-                   ", " + number(t.columns) + ">";
+  std::string tiling = c.tile ? c.tile->text()
+                              : "tn::GemvTiling<" + number(t.warps) + ", " +
+                                    number(t.kSplit) + ", " +
+                                    number(t.columns) + ">";
   std::string tile =
-      c.tile ? std::string("  static constexpr tn::Math math = tn::Math::") +
-                   c.tile->math +
-                   ";\n  static constexpr tn::Layout b = tn::Layout::nk;\n"
-                   "  static constexpr int align_a = " +
-                   number(rowAlignment(c)) +
-                   ";\n  static constexpr bool stream = " +
-                   flag(c.blocks != 0) + ";\n"
-             : "";
+      c.tile
+          ? std::string("  static constexpr tn::Math math = tn::Math::") +
+                c.tile->math +
+                ";\n  static constexpr tn::Layout b = tn::Layout::nk;\n"
+                "  static constexpr int align_a = " +
+                number(rowAlignment(c)) +
+                ";\n  static constexpr bool stream = " + flag(c.blocks != 0) +
+                ";\n"
+          : "";
   std::string codes =
       c.block
           ? "  using Scale = " + type +
                 "; using Zero = " + (c.zeros == "real" ? "float" : "uint8_t") +
                 ";\n  static constexpr int bits = " + number(c.bits) +
-                    ";\n  static constexpr int64_t block = " + number(c.block) +
+                ";\n  static constexpr int64_t block = " + number(c.block) +
                 ";\n  static constexpr bool zeros = " + flag(zeros) +
                 ";\n  static constexpr float zero = 8;\n"
           : "";
   std::string kernel = c.tile ? "gemm_codes" : c.block ? "gemv_codes" : "gemv";
   return "#include \"kernels/cuda/" + kernel +
-         ".cuh\"\nstruct Cfg0 {\n  using In = " + type + "; using Out = " + type + ";\n  using Operands = tn::types<" +
+         ".cuh\"\nstruct Cfg0 {\n  using In = " + type +
+         "; using Out = " + type + ";\n  using Operands = tn::types<" +
          (c.epilogue ? type + ", " + type : "") +
          ">;\n  using Tiling = " + tiling + ";\n" + tile + codes +
          "  static constexpr tn::RowNorm norm = tn::RowNorm::" + c.norm +
@@ -280,9 +282,8 @@ std::string runGemv(const GemvCase &c, const Headers &headers) {
     spec.grid = {};
     spec.grid.x = unsigned(c.blocks ? c.blocks : tiles);
     spec.threads = threads;
-    spec.sharedBytes =
-        std::max(tile.stages * (tile.bm + tile.bn) * tile.kBytes,
-                 threads / 32 * 16 * (tile.wn + 8) * 4);
+    spec.sharedBytes = std::max(tile.stages * (tile.bm + tile.bn) * tile.kBytes,
+                                threads / 32 * 16 * (tile.wn + 8) * 4);
     scratch = device->allocate(std::max(c.blocks, 1) * 2 * sums * 4, 0);
     counters = device->allocate(tiles * 4, tiles * 4);
     spec.scratch = scratch.address;

@@ -208,10 +208,11 @@ TEST(Faults, NoneWithoutMutation) {
   std::string reason;
   if (!canRun(reason))
     GTEST_SKIP() << reason;
-  for (const char *name : {"gemm", "nk", "odd", "odd4", "gap", "stream",
-                           "turing", "tf32", "tf32x3", "fma", "flash", "masked",
-                           "uniform", "decode", "gemv", "gemv_rows", "int4",
-                           "normed", "normed_codes", "pair", "rotary", "bulk"})
+  for (const char *name :
+       {"gemm",         "nk",     "odd",    "odd4",      "gap",   "stream",
+        "turing",       "tf32",   "tf32x3", "fma",       "flash", "masked",
+        "uniform",      "decode", "gemv",   "gemv_rows", "int4",  "normed",
+        "normed_codes", "pair",   "rotary", "bulk"})
     EXPECT_EQ(findFault(name, kernelHeaders()), "") << name;
 }
 
