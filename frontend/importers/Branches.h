@@ -8,11 +8,16 @@
 #define TENON_FRONTEND_IMPORTERS_BRANCHES_H
 
 #include "frontend/Emitter.h"
+#include "llvm/ADT/ArrayRef.h"
 
 namespace tenon::frontend {
 
 /// What is unrolled has no more steps.
 constexpr int64_t unrollLimit = 1 << 14;
+
+/// What bodies or branches gave becomes the node's outputs; there may be more
+/// of it. Gives the first; null if there is none.
+ir::Value *giveOutputs(NodeView &node, llvm::ArrayRef<ir::Value *> results);
 
 /// Whether an op after \p last (null: any) must run whatever becomes of its
 /// results, so that it cannot stand in a branch that may not be taken.

@@ -16,6 +16,15 @@ using namespace tenon::ir;
 
 namespace tenon::frontend {
 
+Value *giveOutputs(NodeView &node, ArrayRef<Value *> results) {
+  if (results.size() < node.numOutputs())
+    return node.fail("has {0} outputs; what it runs gives {1}",
+                     node.numOutputs(), results.size());
+  for (unsigned i = 0; i < node.numOutputs(); ++i)
+    node.setOutput(i, results[i]);
+  return results.empty() ? nullptr : results.front();
+}
+
 bool hasSideEffectAfter(const Block &block, Op *last) {
   for (Op *op = last            ? last->next()
                 : block.empty() ? nullptr
@@ -143,12 +152,7 @@ Value *importIf(NodeView &node, Emitter &emit) {
   }
   if (emit.failed())
     return nullptr;
-  if (results.size() < node.numOutputs())
-    return node.fail("has {0} outputs; its branches have {1}",
-                     node.numOutputs(), results.size());
-  for (unsigned i = 0; i < node.numOutputs(); ++i)
-    node.setOutput(i, results[i]);
-  return results.empty() ? nullptr : results.front();
+  return giveOutputs(node, results);
 }
 
 } // namespace tenon::frontend

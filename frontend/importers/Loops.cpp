@@ -185,12 +185,7 @@ Value *LoopImporter::run() {
   }
   if (emit.failed())
     return nullptr;
-  if (results.size() < node.numOutputs())
-    return node.fail("has {0} outputs; its body gives {1}", node.numOutputs(),
-                     results.size());
-  for (unsigned i = 0; i < node.numOutputs(); ++i)
-    node.setOutput(i, results[i]);
-  return results.front();
+  return giveOutputs(node, results);
 }
 
 } // namespace
@@ -349,12 +344,7 @@ Value *scan(NodeView &node, Emitter &emit, ArrayRef<Value *> inputs,
                            : scanOnce(node, emit, form, inputs);
   if (emit.failed())
     return nullptr;
-  if (results.size() < node.numOutputs())
-    return node.fail("has {0} outputs; its body gives {1}", node.numOutputs(),
-                     results.size());
-  for (unsigned i = 0; i < node.numOutputs(); ++i)
-    node.setOutput(i, results[i]);
-  return results.front();
+  return giveOutputs(node, results);
 }
 
 } // namespace
