@@ -63,17 +63,19 @@ LanguageModel::create(const Model &model, unsigned threads, size_t rows) {
   auto session = Session::create(model, threads);
   if (!session.ok())
     return session.status();
-  return create(std::move(*session), rows);
+  return create(std::shared_ptr<Session>(std::move(*session)), rows);
 }
 
 Result<std::unique_ptr<LanguageModel>>
 LanguageModel::create(const Model &model, std::unique_ptr<Device> device,
                       size_t rows) {
-  return create(Session::create(model, std::move(device)), rows);
+  return create(
+      std::shared_ptr<Session>(Session::create(model, std::move(device))),
+      rows);
 }
 
 Result<std::unique_ptr<LanguageModel>>
-LanguageModel::create(std::unique_ptr<Session> session, size_t rows) {
+LanguageModel::create(std::shared_ptr<Session> session, size_t rows) {
   if (rows == 0)
     return TN_ERROR("a language model needs at least one row");
   std::unique_ptr<LanguageModel> result(
@@ -241,6 +243,10 @@ int64_t LanguageModel::mostOf(size_t input, size_t dim) const {
 
 void LanguageModel::reset() {
   fed = 0;
+  if (!apart.empty())
+    runs->keepStates(1);
+  apart.clear();
+  runs->selectStates(slot);
   runs->reset();
   lastLogits.assign(numRows * size_t(numLogits), 0);
   sequences.assign(numRows, {});
@@ -259,16 +265,6 @@ Status LanguageModel::checkTokens(std::span<const int64_t> tokens,
       return TN_ERROR("token %lld is outside the vocabulary of %lld",
                       static_cast<long long>(token),
                       static_cast<long long>(numLogits));
-  bool padded = std::count(real.begin(), real.end(), 0) != 0;
-  if (padded && layout != Layout::Whole &&
-      std::find(roles.begin(), roles.end(), Role::Mask) == roles.end())
-    return TN_ERROR("rows of different lengths need a model with an input "
-                    "'attention_mask', which tells padding from tokens");
-  if (padded && fed > 0 &&
-      std::any_of(caches.begin(), caches.end(),
-                  [](const Cache &cache) { return cache.length != 0; }))
-    return TN_ERROR("rows of different lengths behind the first tokens do not "
-                    "go with caches that drop old tokens");
   int64_t n = int64_t(tokens.size() / numRows);
   if (n > capacity() - fed)
     return TN_ERROR("the context is full: %lld tokens are in it and %lld were "
@@ -291,12 +287,9 @@ Status LanguageModel::feed(std::span<const int64_t> tokens,
     append(r, tokens.subspan(r * n, n),
            real.empty() ? real : real.subspan(r * n, n));
   }
-  findLast(n, real);
-  Status status = setInputs(n);
+  Status status = apart.empty() && mustPart(real) ? part() : Status();
   if (status.ok())
-    status = runs->run();
-  if (status.ok())
-    status = keepLogits();
+    status = apart.empty() ? compute(n, real) : computeApart();
   if (!status.ok()) {
     for (size_t r = 0; r < numRows; ++r) {
       sequences[r].resize(lengths[r]);
@@ -305,7 +298,81 @@ Status LanguageModel::feed(std::span<const int64_t> tokens,
     return status;
   }
   fed += int64_t(n);
+  return {};
+}
+
+Status LanguageModel::compute(size_t n, std::span<const uint8_t> real) {
+  runs->selectStates(slot);
+  findLast(n, real);
+  if (Status status = setInputs(n); !status.ok())
+    return status;
+  if (Status status = runs->run(); !status.ok())
+    return status;
+  if (Status status = keepLogits(); !status.ok())
+    return status;
   parity ^= 1;
+  return {};
+}
+
+bool LanguageModel::mustPart(std::span<const uint8_t> real) const {
+  bool hasMask = false;
+  for (size_t i = 0; i < roles.size(); ++i) {
+    hasMask |= roles[i] == Role::Mask;
+    if (roles[i] == Role::Tokens && mostOf(i, 0) < int64_t(numRows))
+      return true;
+  }
+  bool padded = std::count(real.begin(), real.end(), 0) != 0;
+  if (!padded || layout == Layout::Whole)
+    return false;
+  if (!hasMask)
+    return true;
+  if (layout == Layout::Front)
+    return fed > 0 &&
+           std::any_of(caches.begin(), caches.end(),
+                       [](const Cache &cache) { return cache.length != 0; });
+  // The first tokens have their padding in front.
+  Padding needed = fed == 0 ? Padding::InFront : Padding::Anywhere;
+  return plan.header().padding < needed;
+}
+
+/// Gives each row a model of its own on the same session, which has seen
+/// nothing yet.
+Status LanguageModel::part() {
+  runs->keepStates(numRows);
+  std::vector<std::unique_ptr<LanguageModel>> models;
+  for (size_t r = 0; r < numRows; ++r) {
+    auto model = create(runs, 1);
+    if (!model.ok())
+      return model.status();
+    (*model)->slot = r;
+    models.push_back(std::move(*model));
+  }
+  apart = std::move(models);
+  for (Cache &cache : caches)
+    for (unsigned memory : {0u, 1u}) {
+      cache.memory[memory].reset();
+      cache.bytes[memory] = 0;
+    }
+  return {};
+}
+
+/// Feeds each row what its own model has not seen. After a failure all of them
+/// begin anew.
+Status LanguageModel::computeApart() {
+  for (size_t r = 0; r < numRows; ++r) {
+    LanguageModel &row = *apart[r];
+    std::span<const int64_t> all = sequences[r];
+    std::span<const int64_t> tokens = all.subspan(size_t(row.fed));
+    if (tokens.empty())
+      continue;
+    if (Status status = row.feed(tokens); !status.ok()) {
+      (void)part();
+      return status;
+    }
+    std::span<const float> made = row.logits();
+    std::copy(made.begin(), made.end(),
+              lastLogits.begin() + int64_t(r) * numLogits);
+  }
   return {};
 }
 

@@ -49,11 +49,11 @@ public:
   /// Appends `tokens`, [rows, n] in C order with n >= 1, to the sequences and
   /// computes. `real`, of the same size, is 0 where a token is padding, which
   /// nothing attends to; empty means none is. Wherever it stands, what reaches
-  /// the model has it where the model wants it (Layout). Only where caches keep
-  /// what they were given, in the order of slots, padding of a later call stays
-  /// between the tokens: windows and models without position_ids count it then.
-  /// After a failure the sequences are as before, but for running out of
-  /// memory in the middle.
+  /// the model has it where the model wants it (Layout). Where padding would
+  /// change what a model computes (Padding of its plan), and where it takes no
+  /// such batch, rows are computed one after another from then on. After a
+  /// failure the sequences are as before, but for running out of memory in the
+  /// middle.
   Status feed(std::span<const int64_t> tokens,
               std::span<const uint8_t> real = {});
 
@@ -86,8 +86,8 @@ private:
   };
 
   static Result<std::unique_ptr<LanguageModel>>
-  create(std::unique_ptr<Session> session, size_t rows);
-  explicit LanguageModel(std::unique_ptr<Session> session, size_t rows)
+  create(std::shared_ptr<Session> session, size_t rows);
+  explicit LanguageModel(std::shared_ptr<Session> session, size_t rows)
       : runs(std::move(session)), plan(runs->model().plan()), numRows(rows) {}
   Status readInputs();
   Status readOutputs();
@@ -106,6 +106,11 @@ private:
   struct RowInputs {
     std::vector<int64_t> tokens, positions, mask;
   };
+  /// Whether the model cannot take all rows at once with this padding.
+  bool mustPart(std::span<const uint8_t> real) const;
+  Status part();
+  Status compute(size_t n, std::span<const uint8_t> real);
+  Status computeApart();
   RowInputs inputsOf(size_t row, size_t n, size_t columns) const;
   void append(size_t row, std::span<const int64_t> tokens,
               std::span<const uint8_t> real);
@@ -118,8 +123,11 @@ private:
   size_t columnsFor(size_t n) const;
   Status keepLogits();
 
-  std::unique_ptr<Session> runs;
+  std::shared_ptr<Session> runs;
   const Plan &plan;
+  size_t slot = 0; ///< which of the session's states it uses
+  /// A model for each row, once rows are computed one after another.
+  std::vector<std::unique_ptr<LanguageModel>> apart;
   size_t numRows;
   int64_t numLogits = 0, fed = 0;
   size_t logitsOutput = 0;

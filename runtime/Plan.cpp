@@ -109,7 +109,7 @@ private:
     if (plan.stringTable.empty() || plan.stringTable.back() != '\0')
       return fail("table", 0, "strings do not end");
     if (!isString(head.peakFormula) || !isString(head.manifest) ||
-        !isExprOrNone(head.peakBytes))
+        !isExprOrNone(head.peakBytes) || head.padding > Padding::Anywhere)
       return fail("table", 0, "header is out of range");
     return true;
   }

@@ -126,7 +126,7 @@ Status Session::setOutput(size_t index, void *data, uint64_t capacity) {
 }
 
 Status Session::bind() {
-  if (Status status = bindSymbols(plan, inputs, stateLength, chosen, symbols);
+  if (Status status = bindSymbols(plan, inputs, length(), chosen, symbols);
       !status.ok())
     return status;
   frame.setSymbols(symbols, 0);
@@ -238,27 +238,45 @@ Status Session::placeStates() {
                       bufferAlignment);
     anyGiven |= inputs[state.input].set;
   }
-  if (offsets != stateOffsets && stateLength != 0 && !anyGiven)
+  int64_t longest = *std::max_element(stateLengths.begin(), stateLengths.end());
+  if (offsets != stateOffsets && longest != 0 && !anyGiven)
     return TN_ERROR("the states hold %lld steps of other sizes; reset them "
                     "first (%s)",
-                    static_cast<long long>(stateLength),
+                    static_cast<long long>(longest),
                     describeSymbols(plan, symbols).c_str());
-  if (offsets != stateOffsets) {
-    Result<char *> memory = theDevice->reserveState(offsets.back());
-    if (!memory.ok())
-      return memory.status();
-    stateMemory = *memory;
-  }
-  stateOffsets = std::move(offsets);
+  if (Status status = reserveStates(std::move(offsets)); !status.ok())
+    return status;
   for (size_t i = 0; i < plan.states().size(); ++i) {
     const State &state = plan.states()[i];
-    frame.setBase(state.buffer, stateMemory + stateOffsets[i]);
+    frame.setBase(state.buffer, stateAt(i));
     if (!inputs[state.input].set)
       continue;
     if (Status status = fillState(state); !status.ok())
       return status;
   }
   return {};
+}
+
+/// Memory for all sets of states, a set with these offsets and this end.
+Status Session::reserveStates(std::vector<uint64_t> offsets) {
+  if (offsets == stateOffsets)
+    return {};
+  uint64_t bytes = 0;
+  if (__builtin_mul_overflow(offsets.back(), stateLengths.size(), &bytes))
+    return TN_ERROR("the states are too large (%s)",
+                    describeSymbols(plan, symbols).c_str());
+  Result<char *> memory = theDevice->reserveState(bytes);
+  if (!memory.ok())
+    return memory.status();
+  stateMemory = *memory;
+  stateOffsets = std::move(offsets);
+  return {};
+}
+
+void Session::keepStates(size_t count) {
+  stateLengths.assign(count, 0);
+  selected = 0;
+  stateOffsets.clear(); // so that the next run places them
 }
 
 /// Copies the caller's input to its place.
@@ -276,10 +294,9 @@ Status Session::fillState(const State &state) {
     return TN_ERROR("damaged plan: %s does not fit its state",
                     describeInput(plan, state.input).c_str());
   const char *data = static_cast<const char *>(inputs[state.input].data);
-  char *memory = stateMemory + stateOffsets[&state - &plan.states()[0]];
+  char *memory = stateAt(size_t(&state - &plan.states()[0]));
   for (uint64_t i = 0; from != 0 && i < outer; ++i)
-    if (Status status =
-            theDevice->put(memory + i * to, data + i * from, from);
+    if (Status status = theDevice->put(memory + i * to, data + i * from, from);
         !status.ok())
       return status;
   return {};
@@ -324,7 +341,7 @@ Status Session::run() {
     if (Status status = finishOutput(i); !status.ok())
       return status;
   if (!plan.states().empty())
-    stateLength = newLength();
+    stateLengths[selected] = newLength();
   return {};
 }
 

@@ -60,11 +60,16 @@ public:
   // not be given or taken: what a run leaves is what the next one finds.
 
   /// How long the states are: what runs have appended since the last reset().
-  int64_t length() const { return stateLength; }
+  int64_t length() const { return stateLengths[selected]; }
   /// How long they may become; INT64_MAX without states.
   int64_t capacity() const;
   /// Empties the states.
-  void reset() { stateLength = 0; }
+  void reset() { stateLengths[selected] = 0; }
+  /// Holds `count` sets of states of the same sizes from now on, all empty; the
+  /// first is selected.
+  void keepStates(size_t count);
+  /// Has runs, length() and reset() use set number `which`.
+  void selectStates(size_t which) { selected = which; }
   /// Whether outputs that are states are copied out after each run (the
   /// default) or have no data.
   void copyStates(bool wanted) { statesWanted = wanted; }
@@ -118,6 +123,10 @@ private:
   int64_t newLength() const;
   Status checkRoom() const;
   Status placeStates();
+  Status reserveStates(std::vector<uint64_t> offsets);
+  char *stateAt(size_t index) const {
+    return stateMemory + selected * stateOffsets.back() + stateOffsets[index];
+  }
   Status fillState(const State &state);
   Status copyOut(const tn_view &view, size_t rank, size_t size, char *to);
 
@@ -128,10 +137,13 @@ private:
   std::vector<InputValue> inputs;
   std::vector<OutputSlot> results;
   std::vector<int64_t> symbols;
-  int64_t stateLength = 0, chosen = INT64_MAX;
+  int64_t chosen = INT64_MAX;
+  std::vector<int64_t> stateLengths = {0}; ///< of each set
+  size_t selected = 0;                     ///< set of states
   bool statesWanted = true;
   char *stateMemory = nullptr;
-  std::vector<uint64_t> stateOffsets; ///< and the end, as last placed
+  /// Of a set, and its end, as last placed.
+  std::vector<uint64_t> stateOffsets;
 };
 
 } // namespace tenon::rt

@@ -143,10 +143,12 @@ TENON_API const float *tenon_lm_logits(const tenon_lm *lm);
 TENON_API void tenon_lm_reset(tenon_lm *lm);
 
 /*
- * Several texts side by side. Short ones are padded: real[i] is 0 where
- * tokens[i] is padding, before or behind the text, and null says that none is.
- * GroupQueryAttention wants padding behind; models without position_ids, and
- * sliding windows, count it, so there it belongs before.
+ * Several texts side by side, which may go on at different speeds. Short ones
+ * are padded: real[i] is 0 where tokens[i] is padding, before or behind the
+ * text, and null says that none is. Where a model cannot take padding (it has
+ * no attention_mask; or, between tokens, a sliding window; or a table of
+ * positions and no position_ids) the rows are computed one after another from
+ * then on, which reads the weights once for each.
  */
 TENON_API tenon_lm *tenon_lm_create_rows(const tenon_model *model,
                                          unsigned threads, size_t rows);

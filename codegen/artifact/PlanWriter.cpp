@@ -44,6 +44,7 @@ public:
     writeWeights();
     rt::PlanHeader &header = builder.header;
     header.numUnits = program.units.size();
+    header.padding = rt::Padding(program.padding);
     header.weightBytes = image.weightBytes;
     header.peakBytes = costExpr(program.peakBytes);
     header.peakFormula = builder.string(program.peakFormula);

@@ -9,6 +9,7 @@
 #include "codegen/kernels/cpu/codes_pack.h"
 #include "codegen/select/FewRows.h"
 #include "codegen/select/JoinParts.h"
+#include "codegen/select/Padding.h"
 #include "codegen/select/ShareWeights.h"
 #include "codegen/select/States.h"
 #include "ir/support/Diag.h"
@@ -124,6 +125,7 @@ Lowering::Lowering(const ir::Module &module, const ir::Func &func,
 
 llvm::Error Lowering::prepare() {
   program.name = func.name;
+  program.padding = paddingAllowed(func);
   if (options.maxContext > 0) {
     llvm::Expected<std::vector<kernel::State>> states =
         findStates(module, func, options.maxContext);

@@ -109,6 +109,7 @@ private:
   void symbol(Cursor &c);
   void port(Cursor &c, std::vector<Port> &ports);
   void check(Cursor &c);
+  void padding(Cursor &c);
   void weight(Cursor &c);
   void buffer(Cursor &c);
   void unit(Cursor &c);
@@ -464,6 +465,15 @@ void Parser::launch(Cursor &c, LaunchKind kind) {
   p.launches.push_back(std::move(l));
 }
 
+void Parser::padding(Cursor &c) {
+  llvm::StringRef found = c.word();
+  for (Padding place : {Padding::InFront, Padding::Anywhere})
+    if (found == paddingName(place))
+      p.padding = place;
+  if (p.padding == Padding::Nowhere)
+    c.fail("'" + found + "' is no place of padding");
+}
+
 void Parser::line(Cursor &c) {
   if (c.atEnd() || c.eat("//") || c.eat("}"))
     return (void)(c.rest = "");
@@ -489,6 +499,8 @@ void Parser::line(Cursor &c) {
     c.expect("capacity");
     state.capacity = c.integer();
     p.states.push_back(state);
+  } else if (keyword == "padding") {
+    padding(c);
   } else if (keyword == "check") {
     check(c);
   } else if (keyword == "weight") {

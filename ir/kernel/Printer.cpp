@@ -277,6 +277,8 @@ void Printer::header() {
   };
   ports("input", p.inputs);
   ports("output", p.outputs);
+  if (p.padding != Padding::Nowhere)
+    os << "padding " << paddingName(p.padding) << '\n';
   for (const State &s : p.states)
     os << "state input " << s.input << " output " << s.output << " axis "
        << s.axis << " capacity " << s.capacity << '\n';

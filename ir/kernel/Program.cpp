@@ -11,6 +11,18 @@
 
 namespace tenon::kernel {
 
+llvm::StringRef paddingName(Padding padding) {
+  switch (padding) {
+  case Padding::Nowhere:
+    return "nowhere";
+  case Padding::InFront:
+    return "in_front";
+  case Padding::Anywhere:
+    return "anywhere";
+  }
+  llvm_unreachable("all places are covered");
+}
+
 llvm::StringRef layoutName(WeightLayout layout) {
   static constexpr llvm::StringLiteral names[] = {"row-major", "panels16",
                                                   "panels16-codes", "columns"};

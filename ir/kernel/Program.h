@@ -255,8 +255,14 @@ struct State {
   int64_t capacity = 0;
 };
 
+/// Of a language model with caches: where slots of padding, which
+/// attention_mask hides, may stand among a row's tokens and change nothing.
+enum class Padding : uint8_t { Nowhere, InFront, Anywhere };
+llvm::StringRef paddingName(Padding padding); ///< "nowhere", "in_front", ...
+
 struct Program {
   std::string name;
+  Padding padding = Padding::Nowhere;
   std::vector<Symbol> symbols;
   std::vector<Port> inputs, outputs;
   std::vector<State> states;

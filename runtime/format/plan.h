@@ -239,6 +239,10 @@ struct Weight {
   uint32_t reserved2;
 };
 
+/// Of a language model with caches: where slots of padding, which
+/// attention_mask hides, may stand among a row's tokens and change nothing.
+enum class Padding : uint32_t { Nowhere, InFront, Anywhere };
+
 struct PlanHeader {
   char magic[8];
   uint32_t version;
@@ -248,7 +252,7 @@ struct PlanHeader {
   /// XXH64-like checksums; `planChecksum` is computed with itself as 0.
   uint64_t planChecksum, weightChecksum;
   uint32_t numUnits; ///< every CPU form's table has this many entries
-  uint32_t reserved;
+  Padding padding;
   /// Total bytes of all arenas and the peak of everything, as expressions and
   /// as text for people ("weights 437 MB + batch * seq * 21504 B").
   ExprId peakBytes;

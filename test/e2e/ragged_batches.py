@@ -3,7 +3,8 @@
 
 Through the C interface of compiled models: short texts are padded, before or behind; prefill and decode of all rows must
 give the logits that each row has alone, within 1e-4, with caches as inputs and outputs and as state, also derived ones.
-Then rows go on at different speeds, where the model's caches let them.
+Then rows go on at different speeds. The plan must say where the model takes padding; where it does not, rows are computed
+one after another.
 """
 import sys
 import tempfile
@@ -12,15 +13,19 @@ from pathlib import Path
 import genai_model
 import numpy as np
 import onnx
+import stored_masks
 from language_models import Library
 from models import ROOT, compile_model
 
-# Whether rows may go on at different speeds: caches that keep a slot for padding count it in windows, and as positions
-# where the model has no position_ids; caches that drop old tokens want all rows to go on alike.
-CASES = [("llama-tiny-kv-ts", [], True), ("gpt2-tiny-kv-dynamo", ["--max-context=40"], True),
-         ("qwen3-tiny-kv-dynamo23", ["--max-context=40"], True), ("mistral-tiny-kv-dynamo", ["--max-context=40"], False),
-         ("llama-tiny-dynamo", ["--kv-cache", "--max-context=40"], False), ("gemma3-tiny-dynamo23", [], True),
-         ("gemma2-tiny-kv-ts", [], False), ("gpt2-tiny-dynamo", [], True), ("genai-gemma2", ["--max-context=40"], False)]
+STATE, DERIVED = "--max-context=40", "--kv-cache"
+# Where padding changes nothing, as the plan says it: windows see distances between slots, tables of positions the slots
+# themselves. GroupQueryAttention ("genai") and models without caches have it behind all tokens and do not ask.
+CASES = [("llama-tiny-kv-ts", [], "anywhere"), ("gpt2-tiny-kv-dynamo", [STATE], "anywhere"),
+         ("qwen3-tiny-kv-dynamo23", [STATE], "anywhere"), ("mistral-tiny-kv-dynamo", [STATE], "in_front"),
+         ("llama-tiny-dynamo", [DERIVED, STATE], "in_front"), ("gemma3-tiny-dynamo23", [], None),
+         ("gemma2-tiny-kv-ts", [], "in_front"), ("gpt2-tiny-dynamo", [], None), ("genai-gemma2", [STATE], None),
+         ("gpt2-tiny-ts", [DERIVED], "nowhere"), ("gpt2-tiny-dynamo", [DERIVED, STATE], "nowhere"),
+         ("llama-tiny-kv-ts", ["--dim=batch=1", STATE], "anywhere"), ("masks", [DERIVED, STATE], "nowhere"), ("genai", [STATE], None)]
 LENGTHS = [9, 5, 1]
 
 
@@ -33,7 +38,7 @@ def padded(rows, where, n):
     return tokens, real
 
 
-def check(path, where, uneven):
+def check(path, where):
     rng = np.random.default_rng(5)
     alone, together = Library(path), Library(path, rows=len(LENGTHS))
     texts = [list(rng.integers(3, alone.vocabulary, n + 6)) for n in LENGTHS]
@@ -46,18 +51,27 @@ def check(path, where, uneven):
     for step in range(3):
         got.append(together.feed_rows([[t[n + step]] for t, n in zip(texts, LENGTHS)]))
     got.append(together.feed_rows([t[n + 3:] for t, n in zip(texts, LENGTHS)]))
-    if uneven:
-        more = [list(rng.integers(3, alone.vocabulary, 7)) for _ in LENGTHS]
-        for i, (text, n) in enumerate(zip(texts, LENGTHS)):
-            alone.reset()
-            alone.feed(text)
-            first = 2 - i  # 2, 1 and 0 tokens, then 1, 2 and 3 of them
-            want[i] += [alone.feed(more[i][:first])] if first else [want[i][-1]]
-            want[i].append(alone.feed(more[i][first:3]))
-        got.append(together.feed_rows(*padded([m[:2 - i] for i, m in enumerate(more)], where, 2)))
-        got.append(together.feed_rows(*padded([m[2 - i:3] for i, m in enumerate(more)], where, 3)))
+    more = [list(rng.integers(3, alone.vocabulary, 7)) for _ in LENGTHS]
+    for i, text in enumerate(texts):
+        alone.reset()
+        alone.feed(text)
+        first = 2 - i  # 2, 1 and 0 tokens, then 1, 2 and 3 of them
+        want[i] += [alone.feed(more[i][:first])] if first else [want[i][-1]]
+        want[i].append(alone.feed(more[i][first:3]))
+    got.append(together.feed_rows(*padded([m[:2 - i] for i, m in enumerate(more)], where, 2)))
+    got.append(together.feed_rows(*padded([m[2 - i:3] for i, m in enumerate(more)], where, 3)))
+    # And all over again, as if nothing had been.
+    together.reset()
+    want = [w + w[:1] for w in want]
+    got.append(together.feed_rows(tokens, real))
     worst = max(float(np.abs(got[step][row] - want[row][step]).max()) for step in range(len(got)) for row in range(len(LENGTHS)))
     return [] if worst <= 1e-4 else [f"padding {where}: differs by {worst:.3g}"]
+
+
+def wrong_place(tenon, model, flags, place, out):
+    compile_model(tenon, model, out, "--stop-after=selected", *flags)
+    found = next((line.split()[1] for line in out.read_text().splitlines() if line.startswith("padding ")), "nowhere")
+    return [] if found == place else [f"padding may stand {found}, expected {place}"]
 
 
 def main():
@@ -65,15 +79,17 @@ def main():
         sys.exit(__doc__)
     failed = 0
     with tempfile.TemporaryDirectory() as scratch:
-        onnx.save(genai_model.make(), Path(scratch) / "genai.onnx")
-        cases = [(ROOT / "test/models/tiny" / name / "model.onnx", name, flags, uneven) for name, flags, uneven in CASES]
-        cases.append((Path(scratch) / "genai.onnx", "genai", ["--max-context=40"], True))
-        for model, name, flags, uneven in cases:
+        made = {name: Path(scratch) / f"{name}.onnx" for name in ("genai", "masks")}
+        onnx.save(genai_model.make(), made["genai"])
+        onnx.save(stored_masks.make(stored_masks.FORMS), made["masks"])
+        for name, flags, place in CASES:
             if sys.argv[2:] and name not in sys.argv[2:]:
                 continue
-            path = Path(scratch) / f"{name}.so"
+            model = made.get(name, ROOT / "test/models/tiny" / name / "model.onnx")
+            path = Path(scratch) / f"{name}{''.join(flags).replace('=', '')}.so"
             compile_model(sys.argv[1], model, path, *flags)
-            problems = [p for where in ("before", "behind") for p in check(path, where, uneven)]
+            problems = [p for where in ("before", "behind") for p in check(path, where)]
+            problems += [] if place is None else wrong_place(sys.argv[1], model, flags, place, path.with_suffix(".tnk"))
             failed += bool(problems)
             print("\n     ".join([f"{'FAIL' if problems else 'ok  '} {name} {' '.join(flags)}", *problems]), flush=True)
     sys.exit(failed != 0)
