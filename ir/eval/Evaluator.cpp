@@ -161,7 +161,7 @@ llvm::Error located(llvm::Error error, const Location &loc,
 class Machine {
 public:
   using Observer =
-      llvm::function_ref<void(const Op &, llvm::ArrayRef<Tensor>)>;
+      llvm::function_ref<void(const Op &, llvm::MutableArrayRef<Tensor>)>;
 
   Machine(const Func &func, Observer observe)
       : func(func), observe(observe), constraints(func.constraints) {}
@@ -280,8 +280,8 @@ llvm::Error Machine::checkConstraints() {
                            b = valueOf(constraint.b, env);
     if (a && b && *a != *b)
       return located(userError("dimensions differ: '{0}' is {1}, '{2}' is {3}",
-                               dimText(constraint.a), *a,
-                               dimText(constraint.b), *b),
+                               dimText(constraint.a), *a, dimText(constraint.b),
+                               *b),
                      constraint.loc, "dimensions");
     if (!a || !b)
       open.push_back(std::move(constraint));
@@ -386,7 +386,8 @@ Machine::run(llvm::ArrayRef<Tensor> inputs) {
 
 llvm::Expected<std::vector<Tensor>> tenon::ir::evaluate(
     const Func &func, llvm::ArrayRef<Tensor> inputs,
-    llvm::function_ref<void(const Op &, llvm::ArrayRef<Tensor>)> observe) {
+    llvm::function_ref<void(const Op &, llvm::MutableArrayRef<Tensor>)>
+        observe) {
   return Machine(func, observe).run(inputs);
 }
 

@@ -18,11 +18,12 @@ namespace tenon::ir {
 /// accumulate in double, results are rounded to the op's element type), checks
 /// inputs against the signature, binds symbols from their shapes and checks
 /// constraints and inferred shapes as it goes. The oracle of every test.
-/// \p observe, when given, sees each op's results right after it ran.
+/// \p observe, when given, sees each op's results right after it ran, and may
+/// change elements (to learn what depends on them).
 llvm::Expected<std::vector<Tensor>>
 evaluate(const Func &func, llvm::ArrayRef<Tensor> inputs,
-         llvm::function_ref<void(const Op &, llvm::ArrayRef<Tensor>)> observe =
-             nullptr);
+         llvm::function_ref<void(const Op &, llvm::MutableArrayRef<Tensor>)>
+             observe = nullptr);
 
 /// Evaluates one scalar region (a map's body, an epilogue). Its ops are all
 /// elementwise, so the arguments may be whole tensors: they broadcast as NumPy

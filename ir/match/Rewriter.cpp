@@ -87,6 +87,18 @@ Location Rewriter::mergedLocation(ArrayRef<Op *> ops) {
   return loc;
 }
 
+Value *Rewriter::inShapeOf(Op &op, Value *by) {
+  ShapeRef wanted = op.result(0)->shape(), found = by->shape();
+  bool same = wanted.size() == found.size();
+  for (size_t i = 0; same && i != wanted.size(); ++i)
+    same = found[i].constant() != 1 || wanted[i].constant() == 1;
+  if (same)
+    return by;
+  ShapeAttrs attrs;
+  attrs.shape.assign(wanted.begin(), wanted.end());
+  return before(op).buildBroadcast({by}, std::move(attrs));
+}
+
 void Rewriter::enqueue(Op *op) {
   if (op && queued.insert(op).second)
     queue.push_back(op);
@@ -349,6 +361,7 @@ private:
       return false;
     Value *by = rule.rewrite(*found, driver.rewriter);
     assert(by && "a rewrite cannot fail");
+    by = driver.rewriter.inShapeOf(op, by);
     driver.created();
     if (driver.listener)
       driver.listener->applied(

@@ -58,6 +58,10 @@ public:
   /// located at all matched ops.
   Builder at(const Match &match);
 
+  /// \p by broadcast to the shape of \p op's result, where a constant of
+  /// another rank or size that a rule has taken up is what gave it that shape.
+  Value *inShapeOf(Op &op, Value *by);
+
   /// Makes \p by take the place of \p value everywhere, then erases ops that
   /// became dead. Where the types differ (an equal dimension in another form),
   /// those of all that depends on it are inferred anew.

@@ -80,6 +80,9 @@ private:
     Dim extent = shape[*i];
     std::optional<int64_t> limit = size.constant();
     if (!limit) {
+      // A few rows of many are no mask's row.
+      if (extent.constant())
+        return false;
       equal.push_back({size, extent});
       return true;
     }

@@ -105,7 +105,11 @@ void fuse(Op &root, const Cluster &cluster, Rewriter &rewriter) {
     region.append(*op);
   region.yield({root.result()});
   map->setOperands(region.operands());
-  rewriter.replace(root.result(), map->result());
+  // A constant that went inside may be what gave the root its rank.
+  InferContext context;
+  llvm::cantFail(inferOp(*map, context));
+  map->result()->type = context.results[0];
+  rewriter.replace(root.result(), rewriter.inShapeOf(root, map->result()));
 }
 
 struct FuseElementwise final : passes::FuncPass {

@@ -16,24 +16,20 @@
 /// imported, and what became of it: `N pass`, or `N`, how far it came, and the
 /// message, separated by tabs.
 
-#include "frontend/Import.h"
 #include "ir/eval/Compare.h"
-#include "ir/eval/Evaluator.h"
 #include "ir/support/Diag.h"
-#include "ir/verify/Verify.h"
 #include "passes/Pipelines.h"
+#include "test/support/Cases.h"
 #include "tools/tenon-run/Target.h"
 #include "llvm/Support/LineIterator.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include <csignal>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace tenon;
 
 namespace {
 
-using Tensors = std::vector<ir::Tensor>;
+using test::report;
+using test::Tensors;
 
 /// A case that was imported and awaits its run.
 struct Case {
@@ -43,36 +39,6 @@ struct Case {
   ir::Tolerance tolerance;
 };
 
-void report(unsigned number, llvm::StringRef status, llvm::Error error) {
-  std::string message = llvm::toString(std::move(error));
-  std::replace(message.begin(), message.end(), '\n', ' ');
-  llvm::outs() << number << '\t' << status;
-  if (!message.empty())
-    llvm::outs() << '\t' << message;
-  llvm::outs() << '\n';
-  llvm::outs().flush();
-}
-
-llvm::Expected<std::unique_ptr<ir::Module>> import(llvm::StringRef path) {
-  frontend::ImportOptions options;
-  options.warn = [](llvm::StringRef) {};
-  auto module = frontend::importOnnx(path, options);
-  if (!module)
-    return module.takeError();
-  if (llvm::Error error = ir::verify(**module))
-    return withPrefix(std::move(error), "verifier: ");
-  return module;
-}
-
-llvm::Expected<Tensors> readTensors(llvm::StringRef path) {
-  if (path == "-")
-    return Tensors();
-  auto module = import(path);
-  if (!module)
-    return module.takeError();
-  return ir::evaluate((*module)->entry(), {});
-}
-
 /// Reads what a line names. Errors are the case's own, at stage "import".
 llvm::Expected<Case> readCase(unsigned number,
                               llvm::ArrayRef<llvm::StringRef> fields) {
@@ -80,25 +46,20 @@ llvm::Expected<Case> readCase(unsigned number,
   if (fields.size() != 5 || fields[3].getAsDouble(result.tolerance.rtol) ||
       fields[4].getAsDouble(result.tolerance.atol))
     return userError("malformed case");
-  auto module = import(fields[0]);
+  auto module = test::importModel(fields[0]);
   if (!module)
     return module.takeError();
   result.module = std::move(*module);
   for (auto [path, tensors] : {std::pair(fields[1], &result.inputs),
                                std::pair(fields[2], &result.expected)}) {
-    llvm::Expected<Tensors> read = readTensors(path);
+    llvm::Expected<Tensors> read = test::readTensors(path);
     if (!read)
       return read.takeError();
     *tensors = std::move(*read);
   }
-  const ir::Block &body = result.module->entry().body;
-  if (result.inputs.size() != body.numArguments())
-    return userError("{0} inputs given, expected {1}", result.inputs.size(),
-                     body.numArguments());
-  for (auto [i, input] : llvm::enumerate(result.inputs))
-    if (input.element != body.argument(i)->element())
-      return userError("input {0} is {1}, expected {2}", i,
-                       mnemonic(input.element), body.argument(i)->type);
+  if (llvm::Error error =
+          test::checkInputs(result.module->entry(), result.inputs))
+    return error;
   return result;
 }
 
@@ -127,26 +88,7 @@ void runCase(const Case &test, run::Target &target) {
       return report(test.number, "differ",
                     userError("output {0}: {1}", i, result.message));
   }
-  report(test.number, "pass", llvm::Error::success());
-}
-
-/// In a process of its own, so that one that crashes takes no other with it.
-void runApart(const Case &test, run::Target &target) {
-  llvm::outs().flush();
-  pid_t child = fork();
-  if (child == 0) {
-    alarm(120);
-    runCase(test, target);
-    _exit(0);
-  }
-  int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) != child)
-    report(test.number, "crash", userError("no process for it"));
-  else if (WIFSIGNALED(status))
-    report(test.number, "crash", userError("{0}", strsignal(WTERMSIG(status))));
-  else if (WEXITSTATUS(status) != 0)
-    report(test.number, "crash",
-           userError("exit status {0}", WEXITSTATUS(status)));
+  report(test.number, "pass");
 }
 
 void runBatch(std::vector<Case> &cases, llvm::StringRef targetName) {
@@ -155,8 +97,8 @@ void runBatch(std::vector<Case> &cases, llvm::StringRef targetName) {
   for (const Case &test : cases)
     modules.push_back(test.module.get());
   target->prepare(modules);
-  for (const Case &test : cases)
-    runApart(test, *target);
+  for (const Case &one : cases)
+    test::runApart(one.number, 120, [&] { runCase(one, *target); });
   cases.clear();
 }
 
@@ -187,18 +129,18 @@ int main(int argc, char **argv) {
     }
     llvm::SmallVector<llvm::StringRef, 5> fields;
     line->split(fields, '\t');
-    report(number, "begin", llvm::Error::success());
-    llvm::Expected<Case> test = readCase(number++, fields);
-    if (!test) {
-      report(number - 1, "import", test.takeError());
+    report(number, "begin");
+    llvm::Expected<Case> read = readCase(number++, fields);
+    if (!read) {
+      report(number - 1, "import", read.takeError());
       continue;
     }
     if (target != "ref")
-      if (llvm::Error error = runPasses(*test->module, target)) {
+      if (llvm::Error error = runPasses(*read->module, target)) {
         report(number - 1, "passes", std::move(error));
         continue;
       }
-    batch.push_back(std::move(*test));
+    batch.push_back(std::move(*read));
   }
   runBatch(batch, target);
   return 0;
