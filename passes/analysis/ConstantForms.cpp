@@ -79,6 +79,8 @@ std::optional<llvm::SmallVector<int64_t, 4>>
 passes::affineSteps(const Constant &value) {
   llvm::ArrayRef<int64_t> sizes = value.shape();
   llvm::SmallVector<int64_t, 4> strides = rowMajorStrides(sizes), steps;
+  if (value.numElements() == 0)
+    return std::nullopt;
   __int128 first = value.intAt(0);
   for (size_t i = 0; i != sizes.size(); ++i) {
     int64_t next = sizes[i] > 1 ? value.intAt(strides[i]) : value.intAt(0);

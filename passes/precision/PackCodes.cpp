@@ -208,6 +208,8 @@ std::optional<Source> readSource(const Value *value, bool scaled) {
 
 /// Makes the kernels' form of a matrix.
 bool isUniform(const Constant &value) {
+  if (value.numElements() == 0)
+    return true;
   int64_t first = value.intAt(0);
   for (uint64_t i = 1; i < value.numElements(); ++i)
     if (value.intAt(i) != first)

@@ -155,6 +155,13 @@ std::string elementText(const Tensor &tensor, uint64_t i) {
   return text;
 }
 
+/// What another runtime may lose inside of one op, relative to the largest
+/// element: a variance as the mean of squares less the mean's square, a GELU
+/// from its parts, its constants of f64 in f32.
+double coarseness(ElementType type) {
+  return std::clamp(512 * amplitude(type), 0x1p-20, 0x1p-5);
+}
+
 /// The largest finite element of \p tensor, and no less than 1.
 double largest(const Tensor &tensor) {
   double result = 1;

@@ -29,9 +29,9 @@ ONNX = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "f64": TensorProto
         "i8": TensorProto.INT8, "u8": TensorProto.UINT8, "u32": TensorProto.UINT32,
         "bool": TensorProto.BOOL}
 FLOATS = ("f32", "f16", "f64", "bf16")
-# What is a usual range, and what may not be left.
+# What is a usual range, and what never is left.
 USUAL = 8.0
-LARGEST = {"f16": 2000.0, "bf16": 1e6, "f32": 1e6, "f64": 1e6}
+LARGEST = {"f16": 1000.0, "bf16": 1e6, "f32": 1e6, "f64": 1e6}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -264,6 +264,8 @@ class Graph:
 
     def tamed(self, x, low=-USUAL, high=USUAL):
         """`x` within a range."""
+        high = min(high, LARGEST[x.type]) if x.is_float else high
+        low = max(low, 0) if x.type in ("u8", "u32", "bool") else low
         if low <= x.low and x.high <= high or self.maybe(self.wild):
             return x
         if not x.is_float or self.maybe(0.3):
