@@ -143,7 +143,21 @@ std::optional<int64_t> Session::peakBytes() const {
   ExprId id = plan.header().peakBytes;
   if (id == none || plan.segmentOf(id) != 0)
     return std::nullopt;
-  return frame.values()[id];
+  int64_t sum = frame.values()[id];
+  __builtin_add_overflow(sum, copiedBytes(), &sum);
+  return sum;
+}
+
+int64_t Session::copiedBytes() const {
+  int64_t sum = 0;
+  for (const State &state : plan.states()) {
+    const Port &port = plan.outputs()[state.output];
+    int64_t bytes = statesWanted ? dtypeInfo(port.dtype).bits / 8 : 0;
+    for (ExprId dim : plan.run(port.shape, port.rank))
+      __builtin_mul_overflow(bytes, frame.values()[dim], &bytes);
+    __builtin_add_overflow(sum, bytes, &sum);
+  }
+  return sum;
 }
 
 int64_t Session::total(ExprId Launch::*cost) const {

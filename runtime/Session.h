@@ -80,8 +80,11 @@ public:
 
   /// Binds the symbols to the inputs' shapes; run() does so too.
   Status bind();
-  /// Peak memory for the bound shapes, or nothing when data define it.
+  /// Peak memory for the bound shapes, copiedBytes() included, or nothing when
+  /// data define it.
   std::optional<int64_t> peakBytes() const;
+  /// What copies of the states take after a run with the bound shapes.
+  int64_t copiedBytes() const;
   /// Floating-point operations and bytes of a run with the shapes of the last.
   int64_t flops() const { return total(&Launch::flops); }
   int64_t bytes() const { return total(&Launch::bytes); }

@@ -72,7 +72,8 @@ Status setInputs(Session &session, std::span<const NpyArray> arrays) {
       return status;
   }
   for (size_t i = 0; i < plan.inputs().size(); ++i)
-    if (!unnamed && !find(arrays, plan.string(plan.inputs()[i].name)))
+    if (!unnamed && !plan.stateOfInput(i) &&
+        !find(arrays, plan.string(plan.inputs()[i].name)))
       return TN_ERROR("%s is missing; expected %s",
                       describeInput(plan, i).c_str(),
                       plan.text(plan.inputs()[i]).c_str());

@@ -83,6 +83,27 @@ def run_artifact(artifact, inputs, outputs, *flags):
     return dict(np.load(outputs))
 
 
+def printed_bytes(stderr):
+    """Of the line that --run prints before it runs."""
+    value, unit = re.search(r"peak memory: ([\d.]+) ([kKMG]?)B", stderr).groups()
+    return float(value) * {"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}[unit]
+
+
+def run_stderr(command):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{command[0]}: exit {done.returncode}\n{done.stderr}")
+    return done.stderr
+
+
+def peak_memory(*command):
+    """The most memory that a command had in bytes, measured by a parent that has no other children."""
+    code = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stderr=subprocess.DEVNULL);"
+            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)")
+    done = subprocess.run([sys.executable, "-c", code, *map(str, command)], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
 class Report:
     """Prints a line for each thing that is tested, with what is wrong with it, and counts those."""
 

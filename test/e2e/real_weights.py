@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from models import ROOT, compile_model, run_artifact
+from models import ROOT, compile_model, peak_memory, printed_bytes, run_artifact
 
 sys.path.insert(0, str(ROOT / "test" / "models"))
 import minilm  # noqa: E402
@@ -27,11 +27,6 @@ def make_inputs(batch, sequence, rng):
     mask[-1, (sequence + 1) // 2 + 1:] = 0  # the last row ends in padding
     return {"input_ids": rng.integers(0, 30522, (batch, sequence)), "attention_mask": mask,
             "token_type_ids": np.zeros((batch, sequence), np.int64)}
-
-
-def printed_bytes(stderr):
-    value, unit = re.search(r"peak memory: ([\d.]+) ([kKMG]?)B", stderr).groups()
-    return float(value) * {"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}[unit]
 
 
 def main():
@@ -67,21 +62,13 @@ def main():
         if run_artifact(artifact, given, got)["sentence_embedding"].tobytes() != large_pages.tobytes():
             problems.append(f"{batch}x{sequence}: mapped and large pages give different results")
         largest = max(largest, printed_bytes(done.stderr))
-    peak = subprocess_peak(artifact, scratch)
+    # Of the last (largest) shape.
+    peak = peak_memory(artifact, "--run", f"--inputs={scratch / 'in.npz'}", f"--outputs={scratch / 'out.npz'}", "--pages=huge")
     if sizes_count and abs(peak - largest) > max(0.05 * largest, 8e6):
         problems.append(f"peak memory was {peak / 1e6:.1f} MB, printed {largest / 1e6:.1f} MB")
     print(f"artifact {over:.2f} MB over its weights, peak {peak / 1e6:.1f} MB of {largest / 1e6:.1f} MB printed")
     print("\n".join(problems) or "all right")
     sys.exit(bool(problems))
-
-
-def subprocess_peak(artifact, scratch):
-    """The peak of a run of the last (largest) shape, measured by a parent that has no other children."""
-    code = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stderr=subprocess.DEVNULL);"
-            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)")
-    done = subprocess.run([sys.executable, "-c", code, str(artifact), "--run", f"--inputs={scratch / 'in.npz'}",
-                           f"--outputs={scratch / 'out.npz'}", "--pages=huge"], capture_output=True, text=True, check=True)
-    return int(done.stdout)
 
 
 if __name__ == "__main__":
