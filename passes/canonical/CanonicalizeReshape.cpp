@@ -64,6 +64,9 @@ Value *elementwiseOfReshape(Op &op, Rewriter &rewriter) {
   if (!reshape || reshape->result()->shape() != op.result()->shape())
     return nullptr;
   ShapeRef in = reshape->operand(0)->shape(), out = reshape->result()->shape();
+  // Of nothing, leading dimensions may just go.
+  if (keptLast(in, out) == out.size())
+    return nullptr;
   for (Value *operand : op.operands())
     if (!beforeReshape(operand, in, out, nullptr))
       return nullptr;

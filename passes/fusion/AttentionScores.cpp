@@ -23,6 +23,14 @@ constexpr double hidden = -1e9;
 /// years.
 constexpr double replacedHidden = -1e4;
 
+/// The same added to scores of f64, which keep more of what it is added to.
+constexpr double hiddenInDouble = -1e18;
+
+/// Whether a score to which \p fill of \p mask's type is added is lost in it.
+bool hides(double fill, const Value &mask) {
+  return fill <= (mask.element() == ElementType::F64 ? hiddenInDouble : hidden);
+}
+
 std::optional<double> splatOf(Value *value) {
   if (Op *op = value->def(OpKind::Const))
     return op->attrs<ConstAttrs>().value->splatValue();
@@ -143,9 +151,9 @@ private:
       std::optional<double> yes = splatOf(where->operand(1)),
                             no = splatOf(where->operand(2));
       if (yes && no) {
-        if (*yes == 0 && *no <= hidden)
+        if (*yes == 0 && hides(*no, *mask))
           return addCondition(where->operand(0), false, *no);
-        if (*no == 0 && *yes <= hidden)
+        if (*no == 0 && hides(*yes, *mask))
           return addCondition(where->operand(0), true, *yes);
       }
     }

@@ -155,11 +155,18 @@ std::string elementText(const Tensor &tensor, uint64_t i) {
   return text;
 }
 
-/// What another runtime may lose inside of one op, relative to the largest
-/// element: a variance as the mean of squares less the mean's square, a GELU
-/// from its parts, its constants of f64 in f32.
-double coarseness(ElementType type) {
-  return std::clamp(512 * amplitude(type), 0x1p-20, 0x1p-5);
+/// What \p who may lose inside of one op at results of \p type, relative to the
+/// largest element, or to 1.
+double insideOps(Evaluation who, ElementType type) {
+  switch (who) {
+  case Evaluation::Reference:
+    return 0;
+  case Evaluation::Kernels:
+    return type == ElementType::F64 ? 8 * amplitude(type) : 0x1p-18;
+  case Evaluation::OtherRuntime:
+    return std::clamp(512 * amplitude(type), 0x1p-20, 0x1p-5);
+  }
+  llvm_unreachable("no evaluation");
 }
 
 /// The largest finite element of \p tensor, and no less than 1.
@@ -247,7 +254,7 @@ bool Oracle::fits(const Tensor &found, unsigned output, uint64_t i,
                                 smallest(want.element) + absolute;
 }
 
-std::string Oracle::compareOnce(const Tensors &found, bool coarse) const {
+std::string Oracle::compareOnce(const Tensors &found, Evaluation who) const {
   if (found.size() != wanted.size())
     return llvm::formatv("{0} outputs, expected {1}", found.size(),
                          wanted.size());
@@ -262,7 +269,7 @@ std::string Oracle::compareOnce(const Tensors &found, bool coarse) const {
     }
     if (isUnstable)
       continue;
-    double absolute = coarse ? 8 * amplitude(want.element) * largest(want) : 0;
+    double absolute = insideOps(who, want.element) * largest(want);
     uint64_t wrong = 0, first = 0;
     for (uint64_t i = 0, n = want.numElements(); i != n; ++i)
       if (!fits(got, output, i, absolute) && wrong++ == 0)
@@ -277,12 +284,12 @@ std::string Oracle::compareOnce(const Tensors &found, bool coarse) const {
   return "";
 }
 
-std::string Oracle::compare(const Tensors &found, bool coarse) {
-  std::string message = compareOnce(found, coarse);
+std::string Oracle::compare(const Tensors &found, Evaluation who) {
+  std::string message = compareOnce(found, who);
   if (message.empty() || noisy.size() >= 2 * allPairs)
     return message;
   addRuns(allPairs - noisy.size() / 2);
-  return compareOnce(found, coarse);
+  return compareOnce(found, who);
 }
 
 Oracle::Counts Oracle::count() const {

@@ -14,6 +14,14 @@
 
 namespace tenon::test {
 
+/// Who found something. The reference computes each op in double; others lose
+/// something inside, in terms that cancel, which is relative to an output's
+/// largest element: 2^-18 of it for kernels that compute in f32 (a GELU is
+/// x / 2 * (1 + erf(...)), whose sum is 0 for some x), 2^-12 (f32) to 2^-5
+/// (halves) for other runtimes (a variance is a mean of squares less a square
+/// of a mean; constants of f64 are of f32).
+enum class Evaluation { Reference, Kernels, OtherRuntime };
+
 /// The reference's results of a function, and how far others may be from them.
 ///
 /// A graph decides itself how much a rounding error grows: a subtraction of
@@ -38,10 +46,9 @@ public:
   const Tensors &expected() const { return wanted; }
 
   /// What differs in \p found, for a person; "" if nothing does. Asks for more
-  /// noisy runs before it says so. With \p coarse an error of a few roundings
-  /// of an output's largest element is allowed at each: what other runtimes
-  /// lose inside of ops that the reference computes in double.
-  std::string compare(const Tensors &found, bool coarse = false);
+  /// noisy runs before it says so.
+  std::string compare(const Tensors &found,
+                      Evaluation who = Evaluation::Reference);
 
   /// Of the elements of all outputs: how many there are, say nothing under the
   /// noise, are NaN.
@@ -54,7 +61,7 @@ private:
   Oracle(const ir::Func &func, Tensors inputs, uint64_t seed)
       : func(&func), given(std::move(inputs)), random(seed) {}
   void addRuns(unsigned pairs);
-  std::string compareOnce(const Tensors &found, bool coarse) const;
+  std::string compareOnce(const Tensors &found, Evaluation who) const;
   bool fits(const ir::Tensor &found, unsigned output, uint64_t i,
             double absolute) const;
 

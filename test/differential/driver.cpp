@@ -34,6 +34,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace tenon;
+using test::Evaluation;
 using test::Oracle;
 using test::report;
 using test::Tensors;
@@ -206,7 +207,8 @@ bool runCompiled(const Compiled &form, run::Target &target) {
       return fail(*form.graph, noKernel ? "select" : "error",
                   withPrefix(std::move(error), form.how + ": "));
     }
-    if (std::string message = oracle.compare(*found); !message.empty())
+    if (std::string message = oracle.compare(*found, Evaluation::Kernels);
+        !message.empty())
       return fail(*form.graph, "differ", differ(form.how, message));
   }
   return true;
@@ -259,7 +261,8 @@ bool readGraph(Graph &graph, llvm::ArrayRef<llvm::StringRef> fields) {
       llvm::Expected<Tensors> expected = test::readTensors(fields[i + 1]);
       if (!expected)
         return fail(graph, "import", expected.takeError());
-      if (std::string message = oracle->compare(*expected, /*coarse=*/true);
+      if (std::string message =
+              oracle->compare(*expected, Evaluation::OtherRuntime);
           !message.empty())
         return fail(graph, "runtime",
                     differ("the other runtime's results", message));

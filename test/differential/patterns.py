@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from graphs import MOST_ELEMENTS, NUMPY, ONNX, Dim, elements
+from graphs import MOST_ELEMENTS, NUMPY, ONNX, Dim, elements, least
 from ops import INTEGERS, reshaped
 
 
@@ -38,6 +38,8 @@ def linear(g, x, width, bias=None):
 
 
 def mean(g, x, axis=-1, keep=1):
+    if least(x.shape[axis]) == 0:
+        axis = -1  # of nothing, runtimes give NaN or 0
     return g.node("ReduceMean", [x, g.ints([axis])], x.type, [*x.shape[:-1], 1] if axis == -1 else
                   [*x.shape[:axis], 1, *x.shape[x.rank + axis + 1:]], x.low, x.high, keepdims=keep)
 
