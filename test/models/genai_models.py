@@ -37,6 +37,10 @@ def gemma2():
     return lm.seeded(tf.Gemma2ForCausalLM, c, "eager")
 
 
+def mistral():
+    return lm.seeded(tf.MistralForCausalLM, tf.MistralConfig(**SIZES, head_dim=16, sliding_window=5), "eager")
+
+
 def gpt_oss():
     c = tf.GptOssConfig(**SIZES | SLIDING | dict(intermediate_size=32), num_local_experts=4, num_experts_per_tok=2)
     return lm.seeded(tf.GptOssForCausalLM, c, "eager")
@@ -44,7 +48,7 @@ def gpt_oss():
 
 MODELS = {f"genai-{name}": (make, precision) for name, make, precision in
           [("llama-int4", llama, "int4"), ("qwen3", qwen3, "fp32"), ("qwen3-int4", qwen3, "int4"), ("gemma2", gemma2, "fp32"),
-           ("gpt-oss", gpt_oss, "fp32")]}
+           ("gpt-oss", gpt_oss, "fp32"), ("mistral", mistral, "fp32")]}
 
 
 def build(model, precision, scratch):

@@ -38,10 +38,11 @@ Error toError(const rt::Status &status) {
 //===----------------------------------------------------------------------===//
 
 /// Makes up an input for each argument of a function: one sequence of 16, with
-/// nothing before it.
+/// nothing before it, as far as the ranges of sizes allow.
 class Inputs {
 public:
-  explicit Inputs(const ir::Func &func) : func(func) {}
+  Inputs(const ir::Module &module, const ir::Func &func)
+      : module(module), func(func) {}
 
   Expected<std::vector<ir::Tensor>> make() {
     std::vector<ir::Tensor> all;
@@ -50,7 +51,7 @@ public:
       SmallVector<int64_t, 4> shape;
       for (ir::Dim dim : argument->shape()) {
         std::optional<int64_t> size = dim.evaluate(
-            [](StringRef name) { return std::optional(sizeOf(name)); });
+            [&](StringRef name) { return std::optional(sizeOf(name)); });
         if (!size || *size < 0 || *size > (1 << 24))
           return userError("no inputs can be made up for '{0}', which is {1}; "
                            "give some with --inputs",
@@ -63,10 +64,12 @@ public:
   }
 
 private:
-  static int64_t sizeOf(StringRef symbol) {
-    if (symbol.contains("past"))
-      return 0;
-    return symbol.contains("batch") ? 1 : 16;
+  int64_t sizeOf(StringRef symbol) const {
+    int64_t wanted = symbol.contains("past") ? 0 : 16;
+    if (symbol.contains("batch"))
+      wanted = 1;
+    ir::DimRange range = module.rangeOf(symbol);
+    return std::max(range.low, std::min(range.high, wanted));
   }
 
   ir::Tensor fill(const ir::Value &argument, StringRef name,
@@ -105,6 +108,7 @@ private:
     return rows;
   }
 
+  const ir::Module &module;
   const ir::Func &func;
   std::mt19937_64 random{1};
 };
@@ -158,7 +162,7 @@ Expected<Run> compileAndRun(const ErrorCheck &check,
   if (!inputs) {
     const ir::Func &func = (*module)->entry();
     Expected<std::vector<ir::Tensor>> made =
-        check.inputs.empty() ? Inputs(func).make()
+        check.inputs.empty() ? Inputs(**module, func).make()
                              : readInputs(check.inputs, func);
     if (!made)
       return made.takeError();
@@ -183,8 +187,12 @@ Expected<Run> compileAndRun(const ErrorCheck &check,
     return loaded.takeError();
   Run run;
   run.weightBytes = program->weightBytes();
-  if (Error error = execute(*program, **loaded, *inputs, run))
-    return error;
+  if (Error error = execute(*program, **loaded, *inputs, run)) {
+    if (!check.inputs.empty())
+      return error;
+    return userError("{0} (on inputs made up; give some with --inputs)",
+                     toString(std::move(error)));
+  }
   return run;
 }
 
