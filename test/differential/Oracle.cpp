@@ -276,7 +276,9 @@ std::string Oracle::compareOnce(const Tensors &found, Evaluation who) const {
     for (uint64_t i = 0, n = want.numElements(); i != n; ++i)
       if (!fits(got, output, i, who, absolute) && wrong++ == 0)
         first = i;
-    if (wrong)
+    // A comparison of what an op has lost something in falls to either side.
+    bool isRare = !want.isFloatTensor() && 20 * wrong <= want.numElements();
+    if (wrong && !(who == Evaluation::OtherRuntime && isRare))
       return llvm::formatv(
           "output {0}: {1} of {2} elements differ, first {3}: found {4}, "
           "expected {5}",
