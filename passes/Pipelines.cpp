@@ -178,7 +178,7 @@ static bool isWanted(StringRef pass, const PassOptions &options,
   bool onlyWeights = options.halves == Halves::Weights;
   if (pass == "widen-half")
     return onlyWeights && own != Precision::Model;
-  if (pass == "narrow-weights" || pass == "fuse-byte-products")
+  if (pass == "narrow-weights")
     return onlyWeights;
   return pass != "assign-precision" || !onlyWeights;
 }

@@ -16,7 +16,14 @@
 /// compiling, those of x by quantise_rows; s and t are the first thing that the
 /// epilogue does. Not matched: products of two computed values, and those of
 /// less than 32 in k, for which making codes costs more than they save.
+///
+/// And the law for products of whole numbers that a model has itself (those of
+/// MatMulInteger), a of u8, zero a number of u8, B a constant of i8, in s32:
+///
+///   (a - zero) B  ->  a B - zero b,   b[j] = sum over k of B[k, j]
 
+#include "codegen/select/Product.h"
+#include "codegen/select/Quantised.h"
 #include "codegen/select/Tensor.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -124,38 +131,85 @@ Lowering::RowCodes codesOfRows(Lowering &lowering, const ir::Op &op,
   return made;
 }
 
-/// x0 * x1 * x2 in f32.
-kernel::Functor scaling(ElementType sums) {
+/// Builds a functor node by node.
+struct FunctorBuilder {
   kernel::Functor functor;
-  functor.arguments = {{sums, Access::Value},
-                       {ElementType::F32, Access::Column},
-                       {ElementType::F32, Access::Row}};
-  auto add = [&](ir::OpKind kind, llvm::SmallVector<unsigned, 3> operands) {
+
+  unsigned add(ir::OpKind kind, ElementType element,
+               llvm::SmallVector<unsigned, 3> operands) {
     std::unique_ptr<ir::Attrs> attrs = ir::opDef(kind).makeAttrs();
     if (kind == ir::OpKind::Cast)
-      static_cast<ir::CastAttrs &>(*attrs).to = ElementType::F32;
+      static_cast<ir::CastAttrs &>(*attrs).to = element;
     functor.nodes.push_back(
-        {kind, ElementType::F32, operands,
+        {kind, element, operands,
          std::shared_ptr<const ir::Attrs>(std::move(attrs))});
     return unsigned(functor.arguments.size() + functor.nodes.size() - 1);
-  };
-  unsigned sum = sums == ElementType::F32 ? 0 : add(ir::OpKind::Cast, {0});
-  functor.results = {add(ir::OpKind::Mul, {add(ir::OpKind::Mul, {sum, 1}), 2})};
-  return functor;
+  }
+};
+
+/// x0 * x1 * x2 in f32.
+kernel::Functor scaling(ElementType sums) {
+  constexpr ElementType f32 = ElementType::F32;
+  FunctorBuilder b;
+  b.functor.arguments = {
+      {sums, Access::Value}, {f32, Access::Column}, {f32, Access::Row}};
+  unsigned sum = sums == f32 ? 0 : b.add(ir::OpKind::Cast, f32, {0});
+  b.functor.results = {
+      b.add(ir::OpKind::Mul, f32, {b.add(ir::OpKind::Mul, f32, {sum, 1}), 2})};
+  return std::move(b.functor);
 }
 
-/// \p epilogue behind the scales.
-Epilogue scaled(const Epilogue &epilogue, ElementType sums, View rows,
-                View columns) {
+/// x0 - x1 * x2 in s32, in f32; without a zero point x0.
+kernel::Functor centring(bool hasZero) {
+  constexpr ElementType i32 = ElementType::I32;
+  FunctorBuilder b;
+  b.functor.arguments = {{i32, Access::Value}};
+  unsigned sum = 0;
+  if (hasZero) {
+    b.functor.arguments.push_back({ElementType::U8, Access::Scalar});
+    b.functor.arguments.push_back({i32, Access::Row});
+    unsigned zero = b.add(ir::OpKind::Cast, i32, {1});
+    sum = b.add(ir::OpKind::Sub, i32,
+                {0, b.add(ir::OpKind::Mul, i32, {zero, 2})});
+  }
+  b.functor.results = {b.add(ir::OpKind::Cast, ElementType::F32, {sum})};
+  return std::move(b.functor);
+}
+
+/// \p epilogue behind \p first, whose operands are \p views.
+Epilogue behind(const kernel::Functor &first, std::vector<View> views,
+                const Epilogue &epilogue) {
   Epilogue both;
-  both.functor = compose(scaling(sums), epilogue.functor);
-  both.operands = {std::move(rows), std::move(columns)};
-  both.elements = {ElementType::F32, ElementType::F32};
+  both.functor = compose(first, epilogue.functor);
+  unsigned count = views.size();
+  both.operands = std::move(views);
+  for (const View &view : both.operands)
+    both.elements.push_back(view.element);
   llvm::append_range(both.operands, epilogue.operands);
   llvm::append_range(both.elements, epilogue.elements);
   for (unsigned i : epilogue.overlays)
-    both.overlays.push_back(i + 2);
+    both.overlays.push_back(i + count);
   return both;
+}
+
+/// \p view, a matrix, for each of c's batches.
+View batched(const Lowering &lowering, const View &view, const View &c) {
+  ir::Shape shape(c.shape.begin(), c.shape.end() - 2);
+  shape.append(view.shape.end() - 2, view.shape.end());
+  return lowering.broadcast(view, shape);
+}
+
+/// The sums of the columns of B[k, n], of i8.
+ir::ConstantRef columnSums(const ir::Constant &matrix) {
+  std::vector<uint8_t> all = matrix.materialize();
+  int64_t n = matrix.shape()[1];
+  std::vector<int32_t> sums(n);
+  for (size_t i = 0; i < all.size(); ++i)
+    sums[i % n] += int8_t(all[i]);
+  return ir::Constant::copy(
+      ElementType::I32, {n},
+      {reinterpret_cast<const uint8_t *>(sums.data()), sums.size() * 4},
+      matrix.name());
 }
 
 } // namespace
@@ -173,19 +227,15 @@ bool launchInBytes(Lowering &lowering, const ir::Op &op, const View &a,
     return false;
   Lowering::RowCodes rows = codesOfRows(lowering, op, op.operand(0), a);
   auto [codes, scales] = encode(*window, codesOf(lowering));
-  auto batched = [&](const View &view) {
-    ir::Shape shape(c.shape.begin(), c.shape.end() - 2);
-    shape.append(view.shape.end() - 2, view.shape.end());
-    return lowering.broadcast(view, shape);
-  };
-  View x = batched(rows.codes),
-       w = batched(transposeView(lowering.weight(codes), {1, 0}));
+  View x = batched(lowering, rows.codes, c),
+       w = batched(lowering, transposeView(lowering.weight(codes), {1, 0}), c);
   View columns = lowering.broadcast(lowering.weight(scales), c.shape);
-  ElementType sums = lowering.products() == Products::Fp8 ? ElementType::F32
-                                                          : ElementType::I32;
+  bool isFp8 = lowering.products() == Products::Fp8;
   Epilogue whole =
-      scaled(epilogue, sums, lowering.broadcast(rows.scales, c.shape), columns);
-  std::optional<LaunchSpec> spec = byteProduct(lowering, x, w, c, whole);
+      behind(scaling(isFp8 ? ElementType::F32 : ElementType::I32),
+             {lowering.broadcast(rows.scales, c.shape), columns}, epilogue);
+  std::optional<LaunchSpec> spec = byteProduct(
+      lowering, isFp8 ? Bytes::E4m3 : Bytes::SignedBySigned, x, w, c, whole);
   if (!spec)
     return false;
   unsigned first = spec->operands.size();
@@ -197,6 +247,30 @@ bool launchInBytes(Lowering &lowering, const ir::Op &op, const View &a,
   spec->results = {c};
   lowering.launch(op, std::move(*spec));
   return true;
+}
+
+void launchIntegers(Lowering &lowering, const ir::Op &op, Product &p,
+                    const ByteProduct &bytes, const Epilogue &epilogue) {
+  View a = lowering.fit(op, p.a, Strides::InnerContiguous);
+  std::vector<View> zeros;
+  if (bytes.zero) {
+    const ir::Value *zero = bytes.zero->def()->operand(0);
+    zeros = {
+        lowering.broadcast(lowering.view(zero), p.c.shape),
+        lowering.broadcast(lowering.weight(columnSums(*bytes.b)), p.c.shape)};
+  }
+  Epilogue whole = behind(centring(bytes.zero), std::move(zeros), epilogue);
+  View weight = lowering.weight(bytes.b);
+  std::optional<View> b = lowering.columns(weight);
+  if (!b) // one number stands for all
+    b = transposeView(lowering.fit(op, transposeView(weight, {1, 0}),
+                                   Strides::InnerContiguous),
+                      {1, 0});
+  LaunchSpec spec =
+      *byteProduct(lowering, Bytes::UnsignedBySigned, batched(lowering, a, p.c),
+                   batched(lowering, *b, p.c), p.c, whole);
+  addEpilogue(spec, p, whole);
+  lowering.launch(op, std::move(spec));
 }
 
 } // namespace tenon::codegen

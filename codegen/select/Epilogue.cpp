@@ -55,8 +55,8 @@ Epilogue makeEpilogue(const Lowering &lowering, const ir::Op &op,
 }
 
 bool canFuse(const Lowering &lowering, const Epilogue &epilogue,
-             ElementType element) {
-  if (epilogue.operands.size() > maxOperands ||
+             ElementType element, unsigned more) {
+  if (epilogue.operands.size() + more > maxOperands ||
       unsupportedElement(epilogue.functor))
     return false;
   // One element at a time, of any type.

@@ -33,9 +33,10 @@ Epilogue makeEpilogue(const Lowering &lowering, const ir::Op &op,
                       llvm::ArrayRef<View> extras, ir::ShapeRef shape);
 /// How an operand with the result's rank varies over the last two dimensions.
 kernel::Access accessOf(const View &view);
-/// Whether a kernel that computes in \p element can apply it.
+/// Whether a kernel that computes in \p element, and has \p more operands for
+/// its epilogue, can apply it.
 bool canFuse(const Lowering &lowering, const Epilogue &epilogue,
-             ir::ElementType element);
+             ir::ElementType element, unsigned more = 0);
 
 } // namespace tenon::codegen
 

@@ -73,7 +73,7 @@ std::optional<View> flatRows(const View &view) {
 }
 
 /// The norm whose result alone \p product multiplies, if its rows lie like
-/// those of a and all is of one element type.
+/// those of a, in f32 or \p element, and its operands are of \p element.
 std::optional<RowsNorm> normOf(const Lowering &lowering, const ir::Op &product,
                                const View &a, ElementType element) {
   const ir::Op *norm = lowering.maker(product.operand(0))->def();
@@ -91,7 +91,8 @@ std::optional<RowsNorm> normOf(const Lowering &lowering, const ir::Op &product,
   for (unsigned i : {1u, 2u})
     if (norm->operand(i))
       found.operands.push_back(lowering.view(norm->operand(i)));
-  bool fits = rows && rows->element == element && a.rank() == 2 &&
+  bool single = rows && rows->element == ElementType::F32;
+  bool fits = rows && (single || rows->element == element) && a.rank() == 2 &&
               satisfies(*rows, Strides::InnerContiguous) &&
               llvm::all_of(found.operands, [&](const View &view) {
                 return view.element == element && isContiguous(view);
@@ -101,6 +102,14 @@ std::optional<RowsNorm> normOf(const Lowering &lowering, const ir::Op &product,
   found.x = *rows;
   found.x.shape = a.shape;
   return found;
+}
+
+/// \p value with every element in memory, as kernels of codes read scales.
+ir::ConstantRef spread(const ir::ConstantRef &value) {
+  return value->splatValue()
+             ? ir::Constant::copy(value->element(), value->shape(),
+                                  value->materialize(), value->name())
+             : value;
 }
 
 Matrix matrixOf(Lowering &lowering, const QuantisedMatrix &codes,
@@ -115,9 +124,10 @@ Matrix matrixOf(Lowering &lowering, const QuantisedMatrix &codes,
       .integer("block", codes.block)
       .flag("zeros", zeros != nullptr)
       .number("zero", codes.zero);
-  m.views = {lowering.bytes(codes.codes), lowering.weight(codes.scales)};
+  m.views = {lowering.bytes(codes.codes),
+             lowering.weight(spread(codes.scales))};
   if (zeros)
-    m.views.push_back(lowering.weight(zeros));
+    m.views.push_back(lowering.weight(spread(zeros)));
   return m;
 }
 
@@ -132,7 +142,9 @@ LaunchSpec gemvLaunch(const Product &p, const Matrix &matrix,
                          : norm.op->kind() == OpKind::RmsNorm ? "rms"
                                                               : "layer";
   double epsilon = norm.op ? norm.op->attrs<ir::NormAttrs>().epsilon : 0.0;
+  View rowsOfA = norm.op ? norm.x : p.a;
   spec.config.type("In", p.a.element)
+      .type("A", rowsOfA.element)
       .type("Out", p.c.element)
       .raw("using", "Tiling",
            llvm::formatv("tn::GemvTiling<{0}, {1}, {2}>", tuning.warps,
@@ -145,7 +157,7 @@ LaunchSpec gemvLaunch(const Product &p, const Matrix &matrix,
       .flag("has_gamma", norm.hasGamma)
       .flag("has_beta", norm.hasBeta)
       .flag("pair", pair);
-  spec.operands = {norm.op ? norm.x : p.a};
+  spec.operands = {rowsOfA};
   llvm::append_range(spec.operands, matrix.views);
   llvm::append_range(spec.operands, norm.operands);
   kernel::Geometry &geometry = spec.geometry.emplace();

@@ -122,7 +122,8 @@ private:
     std::vector<Op *> kept;
     for (Op *op : llvm::reverse(ops)) {
       bool keepsAll =
-          op->kind() == OpKind::MatMul || ir::is(*op, ir::ViewLike);
+          op->kind() == OpKind::MatMul || op->kind() == OpKind::Cast ||
+          ir::is(*op, ir::ViewLike);
       if (keepsAll && !axisOf.contains(op->operand(0)))
         axisOf.erase(op->result());
       else

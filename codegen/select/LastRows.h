@@ -26,7 +26,8 @@ struct LastRows {
 ///   f(x[batch, n, ..]) -> f(slice(x, n - rows, rows))
 ///
 /// `rows` is a new symbol; with \p onlyLast it is 1. Products at the beginning
-/// stay whole, as their operands would have to be copied. Nothing, and \p
+/// stay whole, as their operands would have to be copied, and casts, which are
+/// a part of the kernel in front of them. Nothing, and \p
 /// module unchanged, when \p func is no such model.
 std::optional<LastRows> narrowLogits(ir::Module &module, ir::Func &func,
                                      bool onlyLast);

@@ -174,10 +174,9 @@ llvm::Error Lowering::prepare() {
     if (std::optional<HalfMatrix> matrix =
             isCuda() ? std::nullopt : halfMatrix(op))
       absorbed.insert(matrix->cast);
-    if (std::optional<ByteProduct> product =
-            isCuda() ? std::nullopt : byteProduct(op))
-      absorbed.insert(product->steps.begin(), product->steps.end());
   }
+  for (const ir::Op *step : byteProductSteps(func, isCuda()))
+    absorbed.insert(step);
   startSegment();
   for (const auto &[i, state] : llvm::enumerate(program.states))
     if (const ir::Op *pad = padOf(func, state)) {

@@ -285,6 +285,11 @@ LaunchSpec quantisedProduct(Lowering &lowering, const ir::Op &op, Product &p,
 
 void launchProduct(Lowering &lowering, const ir::Op &op, Product &p,
                    Epilogue epilogue) {
+  if (std::optional<ByteProduct> bytes = byteProduct(op);
+      bytes && lowering.isCuda()) {
+    flattenRows(p, epilogue);
+    return launchIntegers(lowering, op, p, *bytes, epilogue);
+  }
   std::optional<QuantisedMatrix> codes = lowering.quantised(op);
   if (!codes && launchInBytes(lowering, op, p.a, p.b, p.c, epilogue))
     return;
@@ -311,8 +316,7 @@ llvm::Error selectMatMul(Lowering &lowering, const ir::Op &op) {
     return unsupportedType(op, sums, "f64, f32 and the integers");
   Promotion promote{op.operand(0)->rank() == 1, op.operand(1)->rank() == 1};
   Product p;
-  std::optional<ByteProduct> bytes =
-      lowering.isCuda() ? std::nullopt : byteProduct(op);
+  std::optional<ByteProduct> bytes = byteProduct(op);
   p.a = lowering.view(bytes ? bytes->a : op.operand(0));
   if (!bytes && !lowering.quantised(op) &&
       (lowering.isCuda() || !halfMatrix(op)))
@@ -332,7 +336,8 @@ llvm::Error selectMatMul(Lowering &lowering, const ir::Op &op) {
   standIn.strides = kernel::contiguousStrides(standIn.shape);
   ir::Shape shape(promote(standIn).shape);
   Epilogue epilogue = makeEpilogue(lowering, op, extras, shape);
-  if (epilogue.isIdentity() || canFuse(lowering, epilogue, sums)) {
+  unsigned more = bytes && lowering.isCuda() ? zeroOperands : 0;
+  if (epilogue.isIdentity() || canFuse(lowering, epilogue, sums, more)) {
     p.c = promote(lowering.result(y, Strides::InnerContiguous));
     launchProduct(lowering, op, p, epilogue);
     return llvm::Error::success();

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/select/Quantised.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include <cstring>
 
 namespace tenon::codegen {
@@ -255,6 +257,23 @@ std::optional<ByteProduct> byteProduct(const Op &product) {
   p.steps.push_back(widening);
   p.a = widening->operand(0);
   return p;
+}
+
+llvm::SmallVector<const Op *, 16> byteProductSteps(const ir::Func &func,
+                                                   bool zeros) {
+  llvm::SmallSetVector<const Op *, 16> steps, casts;
+  for (const Op &op : func.body)
+    if (std::optional<ByteProduct> product = byteProduct(op)) {
+      steps.insert(product->steps.begin(), product->steps.end());
+      if (zeros && product->zero)
+        casts.insert(product->zero->def());
+    }
+  for (const Op *cast : casts)
+    if (llvm::all_of(cast->result()->uses(), [&](const ir::Use &use) {
+          return steps.contains(use.op);
+        }))
+      steps.insert(cast);
+  return llvm::SmallVector<const Op *, 16>(steps.begin(), steps.end());
 }
 
 kernel::Weight::Matrix ByteProduct::matrix() const {

@@ -64,6 +64,11 @@ struct ByteProduct {
 /// \p product as one, if nothing else uses what widens its operands.
 std::optional<ByteProduct> byteProduct(const ir::Op &product);
 
+/// What kernels do instead for all such products of \p func; with \p zeros, for
+/// kernels that read zero points as bytes, also what widens those.
+llvm::SmallVector<const ir::Op *, 16> byteProductSteps(const ir::Func &func,
+                                                       bool zeros);
+
 } // namespace tenon::codegen
 
 #endif // TENON_CODEGEN_SELECT_QUANTISED_H

@@ -12,6 +12,9 @@
 
 namespace tenon::codegen {
 
+struct ByteProduct;
+struct Product;
+
 inline bool isHalf(ir::ElementType element) {
   return element == ir::ElementType::F16 || element == ir::ElementType::BF16;
 }
@@ -35,11 +38,12 @@ std::optional<LaunchSpec> tensorProduct(const Lowering &lowering, const View &a,
 std::optional<LaunchSpec> tensorCodes(const Lowering &lowering, const View &a,
                                       const View &c, const Epilogue &epilogue);
 
-/// The same of codes of 8 bits, the k of both contiguous, as Lowering::products
-/// says; \p epilogue takes sums in s32 (of fp8: in f32).
-std::optional<LaunchSpec> byteProduct(const Lowering &lowering, const View &a,
-                                      const View &b, const View &c,
-                                      const Epilogue &epilogue);
+/// The same of bytes, the k of both contiguous; \p epilogue takes sums in s32
+/// (of e4m3: in f32).
+enum class Bytes { SignedBySigned, UnsignedBySigned, E4m3 };
+std::optional<LaunchSpec> byteProduct(const Lowering &lowering, Bytes kind,
+                                      const View &a, const View &b,
+                                      const View &c, const Epilogue &epilogue);
 
 /// The same tiles for a convolution of one group (kernels/cuda/conv_gemm.cuh):
 /// its spec without what the kernel wants to know of the window.
@@ -54,6 +58,14 @@ std::optional<LaunchSpec> tensorConv(const Lowering &lowering, const View &x,
 /// for this form.
 bool launchInBytes(Lowering &lowering, const ir::Op &op, const View &a,
                    const View &b, const View &c, const Epilogue &epilogue);
+
+/// Launches \p bytes, a product of whole numbers whose first operand has the
+/// view p.a, with exact sums: the zero point's share is taken off them first
+/// thing in the epilogue. Any product of bytes can be launched, with an
+/// epilogue that leaves room for `zeroOperands` more.
+constexpr unsigned zeroOperands = 2;
+void launchIntegers(Lowering &lowering, const ir::Op &op, Product &p,
+                    const ByteProduct &bytes, const Epilogue &epilogue);
 
 /// The greatest power of two up to 16 that divides the address of every row of
 /// \p view, dimension \p inner being along rows.

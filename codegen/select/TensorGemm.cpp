@@ -387,11 +387,12 @@ std::optional<LaunchSpec> tensorCodes(const Lowering &lowering, const View &a,
   return spec;
 }
 
-std::optional<LaunchSpec> byteProduct(const Lowering &lowering, const View &a,
-                                      const View &b, const View &c,
-                                      const Epilogue &epilogue) {
-  bool isFp8 = lowering.products() == Products::Fp8;
-  Form form{Operand::byte, Math::tensor, isFp8 ? "tn::e4m3" : "int8_t", 1};
+std::optional<LaunchSpec> byteProduct(const Lowering &lowering, Bytes kind,
+                                      const View &a, const View &b,
+                                      const View &c, const Epilogue &epilogue) {
+  static constexpr llvm::StringLiteral names[] = {"int8_t", "tn::u8_by_s8",
+                                                  "tn::e4m3"};
+  Form form{Operand::byte, Math::tensor, names[unsigned(kind)].str(), 1};
   return matrixProduct(lowering, form, a, b, c, /*kn=*/false, epilogue);
 }
 

@@ -14,8 +14,8 @@
 ///
 /// What MatMulInteger's exporters write between a product and its scale. Both
 /// sides are the same sums, which are whole numbers, rounded to f32 once; the
-/// product of f32 takes up an epilogue, and CPUs have a kernel for it that
-/// reads the bytes (codegen/kernels/cpu/gemm_bytes.h). The zero point may be
+/// product of f32 takes up an epilogue, and there are kernels for it that read
+/// the bytes (cpu/gemm_bytes.h, and tensor cores). The zero point may be
 /// missing.
 ///
 /// Not matched: so many rows of B that sums of 32 bits could wrap, zero points

@@ -21,10 +21,13 @@
 /// With --max-context caches (an output that is an input with more behind it)
 /// are memory of the session, and T as well.
 ///
-/// Not matched: other inputs and outputs of the model, which keep their types:
-/// what is an output, perhaps moved, is stored in f32 as it was computed;
-/// scalars; ops outside the list; and values that follow from integers and
-/// constants alone: positions, angles and masks have too many values for T.
+/// Not matched: what layers add to and hand on, which would be rounded once for
+/// each (a sum with a tensor of its own shape that norms read, and beside them
+/// only further sums): it stays f32. Other inputs and outputs of the model,
+/// which keep their types: what is an output, perhaps moved, is stored in f32
+/// as it was computed; scalars; ops outside the list; and values that follow
+/// from integers and constants alone: positions, angles and masks have too many
+/// values for T.
 
 #include "passes/Pass.h"
 #include "passes/analysis/PackedWeights.h"
@@ -256,6 +259,44 @@ private:
     widenUses(op.result(), Builder::after(&op));
   }
 
+  /// Whether body value \p sum adds an operand of \p op that has \p shape.
+  static bool addsTensor(const Op &op, const Value *sum, ShapeRef shape) {
+    llvm::SmallVector<const Value *, 4> terms{sum};
+    while (!terms.empty()) {
+      const Value *term = terms.pop_back_val();
+      const Op *def = term->def();
+      if (def && (def->kind() == OpKind::Add || def->kind() == OpKind::Cast)) {
+        llvm::append_range(terms, def->operands());
+        continue;
+      }
+      for (unsigned i = op.kind() == OpKind::Map ? 0 : 2; i < op.numOperands();
+           ++i)
+        if (op.region()->argument(argumentOf(op, i)) == term &&
+            ShapeRef(op.operand(i)->shape()) == shape)
+          return true;
+    }
+    return false;
+  }
+
+  /// Whether norms read \p value, perhaps moved, and else only bodies do.
+  static bool isNormed(const Value *value) {
+    bool normed = false;
+    llvm::SmallVector<const Value *, 4> values{value};
+    while (!values.empty())
+      for (const Use &use : values.pop_back_val()->uses()) {
+        OpKind kind = use.op->kind();
+        bool isNorm = kind == OpKind::LayerNorm || kind == OpKind::RmsNorm;
+        bool inBody = kind == OpKind::Map || kind == OpKind::Add ||
+                      (use.op->region() && use.index >= 2);
+        normed |= isNorm && use.index == 0;
+        if (isMove(kind) && use.op->numResults() == 1 && use.index == 0)
+          values.push_back(use.op->result());
+        else if (!inBody && !(isNorm && use.index == 0))
+          return false;
+      }
+    return normed;
+  }
+
   /// The body's arguments from \p first on, and its results.
   void assignRegion(Op &op, unsigned firstOperand) {
     Block &body = *op.region();
@@ -270,6 +311,9 @@ private:
     Op *yield = body.terminator();
     for (auto [i, result] : llvm::enumerate(op.results())) {
       if (!isSingle(result) || !isSingle(yield->operand(i)))
+        continue;
+      if (addsTensor(op, yield->operand(i), result->shape()) &&
+          isNormed(result))
         continue;
       if (goesOut(result) || llvm::any_of(result->uses(), isOutput)) {
         round(result, Builder::after(&op));

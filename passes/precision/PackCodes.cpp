@@ -19,7 +19,7 @@
 /// exact below 2^24, and within f32's rounding beyond.
 ///
 /// Not matched: matrices of fewer than 4096 elements, which are folded; scales
-/// by row; blocks that are no multiple of 16; what CPUs multiply as bytes; a
+/// by row; blocks that are no multiple of 16; what is multiplied as bytes; a
 /// product in i32 of which more than one float is made.
 
 #include "ir/support/WeightMemory.h"
@@ -302,7 +302,7 @@ private:
   }
 };
 
-/// What CPUs multiply as bytes (fusion/FuseByteProducts): u8, minus a number,
+/// What kernels multiply as bytes (fusion/FuseByteProducts): u8, minus a number,
 /// by i8, so large that the matrix is not folded to i32 before.
 bool multipliesBytes(const Op &product) {
   const Value *left = product.operand(0);
@@ -376,8 +376,7 @@ private:
     if (cast->kind() != OpKind::Cast ||
         cast->result()->element() != ElementType::F32)
       return false;
-    if (context.options.halves == passes::Halves::Weights &&
-        multipliesBytes(product))
+    if (multipliesBytes(product))
       return false;
     const CodesOperand *codes = codesOf(product, false, context);
     if (!codes || !context.allow(passName, product))

@@ -33,6 +33,12 @@ def dims_of(value):
     return [d.dim_param or d.dim_value for d in value.type.tensor_type.shape.dim]
 
 
+def is_window(given, name):
+    """Whether a cache has a fixed length from the start, as a case without earlier tokens shows. What ONNX Runtime leaves
+    in places that no token has come to is not defined, so there is nothing to compare with."""
+    return given["attention_mask"].shape[1] == given["input_ids"].shape[1] and given[name].shape[2] > 0
+
+
 def feed_tokens(model, tokens, pasts):
     """Inputs for `tokens`, int64 [batch, n], behind the caches `pasts`."""
     length = next(iter(pasts.values())).shape[2]
@@ -43,15 +49,19 @@ def feed_tokens(model, tokens, pasts):
     return {k: v for k, v in feeds.items() if k in names} | pasts
 
 
-def check_decode(path, run, precision):
+def check_decode(folder, run, precision):
     """A prefill, then token by token; each with the caches that it left itself. `run` runs the artifact."""
-    model, problems, worst = onnx.load(path), [], 0.0
-    caches = [i for i in model.graph.input if i.name.startswith("past_key_values")]
-    if not caches or any(".encoder." in c.name for c in caches):  # those begin with what an encoder gives
+    path, problems, worst = folder / "model.onnx", [], 0.0
+    model = onnx.load(path)
+    caches = [i.name for i in model.graph.input if i.name.startswith("past_key_values")]
+    if not caches or any(".encoder." in c for c in caches):  # those begin with what an encoder gives
+        return [], 0.0
+    given = np.load(folder / "inputs.npz")
+    if any(is_window(given, c) for c in caches):
         return [], 0.0
     vocabulary = next(dims_of(o)[-1] for o in model.graph.output if o.name == "logits")
     tokens = np.random.default_rng(5).integers(0, vocabulary, (2, PREFILL + DECODE))
-    empty = {c.name: np.zeros((2, dims_of(c)[1], 0, dims_of(c)[3]), np.float32) for c in caches}
+    empty = {c: np.zeros((2, given[c].shape[1], 0, given[c].shape[3]), np.float32) for c in caches}
     ends = [0, PREFILL, *range(PREFILL + 1, PREFILL + DECODE + 1)]
     wants, gots = empty, empty
     for begin, end in zip(ends, ends[1:]):
@@ -60,7 +70,7 @@ def check_decode(path, run, precision):
         wrong, largest = compare(want, got, precision)
         problems += [f"tokens {begin} to {end}: {w}" for w in wrong]
         worst = max(worst, largest)
-        wants, gots = ({c.name: out[c.name.replace("past_key_values", "present")] for c in caches}
+        wants, gots = ({c: out[c.replace("past_key_values", "present")] for c in caches}
                        for out in (want, got))
     return problems, worst
 
@@ -97,7 +107,7 @@ def check(options, folder, precision, scratch):
         wrong, largest = compare(want, run(inputs), precision, limit)
         problems += [f"case {case or 1}: {w}" for w in wrong]
         worst = max(worst, largest)
-    wrong, largest = check_decode(model, run, precision)
+    wrong, largest = check_decode(folder, run, precision)
     artifact.unlink()
     return problems + wrong, max(worst, largest), reference
 

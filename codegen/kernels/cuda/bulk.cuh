@@ -150,6 +150,7 @@ TN_WGMMA_SIZES(tn_bf16, float, "f", "k16.f32.bf16.bf16", ", 1, 1, 0, %35",
                ", 1, 1, 0, %67")
 TN_WGMMA_SIZES(e4m3, float, "f", "k32.f32.e4m3.e4m3", ", 1, 1", ", 1, 1")
 TN_WGMMA_SIZES(int8_t, int32_t, "r", "k32.s32.s8.s8", "", "")
+TN_WGMMA_SIZES(u8_by_s8, int32_t, "r", "k32.s32.u8.s8", "", "")
 #undef TN_WGMMA_SIZES
 #undef TN_WGMMA
 #undef TN_NAMES32_0

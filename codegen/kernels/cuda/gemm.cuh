@@ -11,7 +11,8 @@
 ///
 ///   entry   tn::gemm_mma<Cfg, Epilogue>(args)
 ///
-///   Cfg     using In            tn_f16, tn_bf16, float, int8_t or tn::e4m3
+///   Cfg     using In            tn_f16, tn_bf16, float, int8_t, tn::u8_by_s8
+///                               or tn::e4m3
 ///           using Out           tn_f16, tn_bf16, float or int32_t
 ///           using Operands      tn::types<...> of the epilogue's operands
 ///           using Tiling        tn::GemmTiling<...>, one of gemm_tunings.def

@@ -15,7 +15,7 @@
 ///   entry   tn::gemm_sm90<Cfg, Epilogue>(args, map_a, map_b), by TN_UNIT_MAPS
 ///
 ///   Cfg     In, Out, Operands, b, rank   as in gemm.cuh; In tn_f16, tn_bf16,
-///                            int8_t or tn::e4m3 (the last two: b nk)
+///                            int8_t, tn::u8_by_s8 or tn::e4m3 (these: b nk)
 ///           using Tiling     tn::BulkTiling<BN, Stages>: tiles of 128 x BN, BN
 ///                            64, 128 or 256
 ///           static constexpr bool shared_a, shared_b   one A (B) for all

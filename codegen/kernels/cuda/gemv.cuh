@@ -12,7 +12,8 @@
 ///
 ///   entry   tn::gemv<Cfg, Epilogue>(args)
 ///
-///   Cfg     using In            tn_f16, tn_bf16 or float: A, B, gamma, beta
+///   Cfg     using In            tn_f16, tn_bf16 or float: B, gamma, beta
+///           using A             the same, or float
 ///           using Out           the same, or float
 ///           using Operands      tn::types<...> of the epilogue's operands
 ///           using Tiling        tn::GemvTiling<...>, one of tunings.def
@@ -70,7 +71,8 @@ enum class RowNorm { none, rms, layer };
 /// One product's sizes and operands, but for B; strides in elements.
 template <class Cfg> struct GemvArgs {
   using In = typename Cfg::In;
-  const In *a, *gamma, *beta;
+  const typename Cfg::A *a;
+  const In *gamma, *beta;
   char *c;
   int m, n, k;
   int64_t lda, ldc;
@@ -80,6 +82,7 @@ template <class Cfg> struct GemvArgs {
 /// stands for those beyond.
 template <class Cfg, int Rows> struct GemvRows {
   using In = typename Cfg::In;
+  using A = typename Cfg::A;
   static constexpr bool normed = Cfg::norm != RowNorm::none;
 
   const GemvArgs<Cfg> &g;
@@ -92,17 +95,17 @@ template <class Cfg, int Rows> struct GemvRows {
       measure();
   }
 
-  TN_FN const In *row(int r) const {
+  TN_FN const A *row(int r) const {
     return g.a + (first + (r < left ? r : left - 1)) * g.lda;
   }
 
   /// f of each element of a row, added up by all threads of the block.
   template <class F> TN_FN float sum_of(int r, F f) const {
-    constexpr int width = 16 / sizeof(In);
+    constexpr int width = 16 / sizeof(A);
     __shared__ float slots[warp_size];
     float sum = 0;
     for (int at = threadIdx.x * width; at < g.k; at += Cfg::threads * width) {
-      lanes<In, width> v = load_lanes<width>(row(r) + at, g.k - at);
+      lanes<A, width> v = load_lanes<width>(row(r) + at, g.k - at);
       TN_UNROLL
       for (int i = 0; i < width; ++i)
         if (at + i < g.k)
@@ -134,7 +137,7 @@ template <class Cfg, int Rows> struct GemvRows {
       beta = load_lanes<Width>(g.beta + at, g.k - at);
     TN_UNROLL
     for (int r = 0; r < Rows; ++r) {
-      lanes<In, Width> v = load_lanes<Width>(row(r) + at, g.k - at);
+      lanes<A, Width> v = load_lanes<Width>(row(r) + at, g.k - at);
       TN_UNROLL
       for (int i = 0; i < Width; ++i) {
         float e = to_float(v.x[i]);
@@ -300,7 +303,7 @@ TN_FN void gemv_batches(const tn_args *args, int b_views, Make matrix) {
   int64_t batches = extent(c, 0, rank - 2);
   for (int64_t batch = blockIdx.z; batch < batches; batch += gridDim.z) {
     tn_view of_a = {nullptr, c.shape, a.stride};
-    g.a = (const In *)a.data + row_offset(of_a, rank - 2, batch);
+    g.a = (const typename Cfg::A *)a.data + row_offset(of_a, rank - 2, batch);
     g.c = c.data + row_offset(c, rank - 2, batch) *
                        int64_t(sizeof(typename Cfg::Out));
     Matrix b = matrix(c, batch, g.k);

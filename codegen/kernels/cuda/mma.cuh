@@ -19,6 +19,7 @@
 ///   Mma<tf32>                   f32 operands rounded to 10 bits of mantissa by
 ///                               the caller (to_tf32); from sm_80
 ///   Mma<int8_t>                 s32 sums; from sm_75
+///   Mma<u8_by_s8>               the same of u8 (A) by s8 (B)
 ///   Mma<e4m3>                   f32 sums; from sm_89
 ///
 //===----------------------------------------------------------------------===//
@@ -33,6 +34,10 @@ inline namespace TN_FORM {
 /// Element types that exist only as operands of tensor cores.
 struct tf32 {};
 struct e4m3 {
+  uint8_t bits;
+};
+/// A byte of A without a sign, of B with one.
+struct u8_by_s8 {
   uint8_t bits;
 };
 
@@ -118,23 +123,36 @@ template <> struct Mma<tn_f16> {
   }
 };
 
+/// Products of bytes; TYPES as mma.sync has them. Below sm_80 it is m8n8k16:
+/// rows g (c[0], c[1]) and rows g + 8 (c[2], c[3]) on their own.
+#if __CUDA_ARCH__ >= 800
+#define TN_MMA_BYTES(TYPES) TN_MMA4("m16n8k32", TYPES, "r")
+#else
+#define TN_MMA_BYTES(TYPES)                                                    \
+  for (int half = 0; half < 2; ++half)                                         \
+    for (int step = 0; step < 2; ++step)                                       \
+  asm volatile("mma.sync.aligned.m8n8k16.row.col." TYPES                       \
+               " {%0, %1}, {%2}, {%3}, {%0, %1};"                              \
+               : "+r"(c[half * 2]), "+r"(c[half * 2 + 1])                      \
+               : "r"(a[step * 2 + half]), "r"(b[step]))
+#endif
+
 template <> struct Mma<int8_t> {
   using Sum = int32_t;
   static TN_FN void run(int32_t (&c)[4], const uint32_t (&a)[4],
                         const uint32_t (&b)[2]) {
-#if __CUDA_ARCH__ >= 800
-    TN_MMA4("m16n8k32", "s32.s8.s8.s32", "r");
-#else
-    // m8n8k16: rows g (c[0], c[1]) and rows g + 8 (c[2], c[3]) on their own.
-    for (int half = 0; half < 2; ++half)
-      for (int step = 0; step < 2; ++step)
-        asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 "
-                     "{%0, %1}, {%2}, {%3}, {%0, %1};"
-                     : "+r"(c[half * 2]), "+r"(c[half * 2 + 1])
-                     : "r"(a[step * 2 + half]), "r"(b[step]));
-#endif
+    TN_MMA_BYTES("s32.s8.s8.s32");
   }
 };
+
+template <> struct Mma<u8_by_s8> {
+  using Sum = int32_t;
+  static TN_FN void run(int32_t (&c)[4], const uint32_t (&a)[4],
+                        const uint32_t (&b)[2]) {
+    TN_MMA_BYTES("s32.u8.s8.s32");
+  }
+};
+#undef TN_MMA_BYTES
 
 #if __CUDA_ARCH__ >= 800
 template <> struct Mma<tn_bf16> {

@@ -126,6 +126,7 @@ struct GemvCase {
   const GemmTuning *tile = nullptr;
   int blocks = 0;
   const Element *type = &f16;
+  bool singleRows = false; ///< A is f32, whatever B is
   int rows = 1, arch = 75;
   int64_t m = 1, n = 1, k = 1, gap = 0;
   bool epilogue = false;

@@ -71,14 +71,17 @@ double draw(const Element &type) {
 
 Operands makeOperands(const GemmCase &c) {
   Operands o;
-  auto in = [&] { return draw(*c.in); };
+  const Element &right = c.in == &u8ByS8 ? i8 : *c.in;
+  double least = c.in == &u8ByS8 ? 120 : 0; // most of them above 127
   int64_t lda = c.k + c.gapA, ldb = (c.nk ? c.k : c.n) + c.gapB,
           ldc = c.n + c.gapC;
   int64_t bRows = c.nk ? c.n : c.k;
-  o.a = makeTensor(*c.in, {c.batch, c.m, c.k}, {c.m * lda, lda, 1}, in);
-  o.b = makeTensor(
-      *c.in, {c.batch, c.k, c.n},
-      {c.sharedB ? 0 : bRows * ldb, c.nk ? 1 : ldb, c.nk ? ldb : 1}, in);
+  o.a = makeTensor(*c.in, {c.batch, c.m, c.k}, {c.m * lda, lda, 1},
+                   [&] { return draw(*c.in) + least; });
+  o.b =
+      makeTensor(right, {c.batch, c.k, c.n},
+                 {c.sharedB ? 0 : bRows * ldb, c.nk ? 1 : ldb, c.nk ? ldb : 1},
+                 [&] { return draw(right); });
   const Element &extra = c.out->size == 2 ? *c.out : f32;
   if (c.epilogue) {
     o.bias = makeTensor(extra, {c.batch, c.m, c.n}, {0, 0, 1}, uniform);

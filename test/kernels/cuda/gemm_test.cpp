@@ -17,8 +17,8 @@ std::vector<const Element *> elementsOf(const GemmTuning &t) {
   if (element == "single")
     return {&f32};
   if (element == "byte")
-    return t.arch >= 80 ? std::vector<const Element *>{&i8, &e4m3}
-                        : std::vector<const Element *>{&i8};
+    return t.arch >= 80 ? std::vector<const Element *>{&i8, &u8ByS8, &e4m3}
+                        : std::vector<const Element *>{&i8, &u8ByS8};
   return t.arch >= 80 ? std::vector<const Element *>{&f16, &bf16}
                       : std::vector<const Element *>{&f16};
 }
@@ -169,7 +169,7 @@ TEST_P(EveryBulk, RaggedSizesAndBatches) {
 /// The same of bytes, of which 128 are a stage's.
 TEST_P(EveryBulk, Bytes) {
   TN_NEED_DEVICE();
-  for (const Element *type : {&i8, &e4m3}) {
+  for (const Element *type : {&i8, &u8ByS8, &e4m3}) {
     GemmCase c;
     c.tuning = gemmTuning("byte_64x64");
     c.bulk = &bulkTunings()[GetParam()];
@@ -272,6 +272,11 @@ TEST_P(EveryGemv, RowsAreNormalised) {
       if (GetParam() != 0 && (type == &f16) != (std::string(norm) == "rms"))
         continue;
       EXPECT_EQ(runGemv(c), "") << norm << ' ' << type->name;
+      if (type == &f16) {
+        c.singleRows = true;
+        EXPECT_EQ(runGemv(c), "") << norm << ", rows of f32";
+        c.singleRows = false;
+      }
       c.block = 32;
       c.affine = type == &f16;
       EXPECT_EQ(runGemv(c), "") << norm << ' ' << type->name << ", codes";

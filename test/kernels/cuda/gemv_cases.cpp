@@ -35,6 +35,9 @@ int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 std::string number(int64_t x) { return std::to_string(x); }
 std::string flag(bool x) { return x ? "true" : "false"; }
 
+const Element &rowType(const GemvCase &c) {
+  return c.singleRows ? f32 : *c.type;
+}
 bool hasGamma(const GemvCase &c) { return c.norm != "none" && c.affine; }
 bool hasBeta(const GemvCase &c) { return c.norm == "layer" && c.affine; }
 
@@ -62,7 +65,7 @@ struct Operands {
   explicit Operands(const GemvCase &c) : columns(c.n * (c.pair ? 2 : 1)) {
     const Element &type = *c.type;
     // With a mean that is not 0.
-    a = makeTensor(type, {c.m, c.k}, {c.k + c.gap, 1},
+    a = makeTensor(rowType(c), {c.m, c.k}, {c.k + c.gap, 1},
                    [] { return uniform() + 0.25; });
     if (c.block)
       makeCodes(c);
@@ -245,7 +248,8 @@ std::string gemvSource(const GemvCase &c) {
   std::string kernel = c.tile ? "gemm_codes" : c.block ? "gemv_codes" : "gemv";
   return "#include \"kernels/cuda/" + kernel +
          ".cuh\"\nstruct Cfg0 {\n  using In = " + type +
-         "; using Out = " + type + ";\n  using Operands = tn::types<" +
+         "; using Out = " + type + "; using A = " + rowType(c).name +
+         ";\n  using Operands = tn::types<" +
          (c.epilogue ? type + ", " + type : "") +
          ">;\n  using Tiling = " + tiling + ";\n" + tile + codes +
          "  static constexpr tn::RowNorm norm = tn::RowNorm::" + c.norm +

@@ -78,6 +78,9 @@ inline const Element f32 = {"float", 4, decodeAs<float>, encodeAs<float>,
 inline const Element i8 = {"int8_t", 1, decodeAs<int8_t>, encodeAs<int8_t>, 0};
 inline const Element u8 = {"uint8_t", 1, decodeAs<uint8_t>, encodeAs<uint8_t>,
                            0};
+/// Of a left operand; the right one is i8.
+inline const Element u8ByS8 = {"tn::u8_by_s8", 1, decodeAs<uint8_t>,
+                               encodeAs<uint8_t>, 0};
 inline const Element e4m3 = {"tn::e4m3", 1, decodeE4M3, encodeE4M3, 0x1p-4};
 
 /// Numbers as they lie on the device, in memory of exactly their size.
