@@ -23,18 +23,29 @@ Value *maskToBias(Emitter &emit, Value *keep, ElementType type) {
                     constantScalar(emit, type, minusInfinity));
 }
 
-/// Repeats the heads of k or v so that there are \p heads: h0, h0, h1, h1, ...
-Value *repeatHeads(Emitter &emit, Value *x, Dim heads) {
-  if (emit.failed() || x->shape()[2] == heads)
+/// x[B, H, S, N] with the heads that share one of \p heads side by side, as
+/// [B, heads, (H / heads) * S, N]: so keys and values are read as they are.
+Value *groupHeads(Emitter &emit, Value *x, Dim heads) {
+  if (emit.failed() || x->shape()[1] == heads)
     return emit.failed() ? nullptr : x;
   ShapeRef s = x->shape();
-  std::optional<Dim> times = Dim::divideExactly(heads, s[2]);
+  std::optional<Dim> times = Dim::divideExactly(s[1], heads);
   if (!times)
-    return emit.fail("{0} query heads do not divide by {1} key heads", heads,
-                     s[2]);
-  Value *split = emit.reshape(x, {s[0], s[1], s[2], Dim(1), s[3]});
-  Value *repeated = emit.broadcast(split, {s[0], s[1], s[2], *times, s[3]});
-  return emit.reshape(repeated, {s[0], s[1], heads, s[3]});
+    return emit.fail("{0} query heads do not divide by {1} key heads", s[1],
+                     heads);
+  return emit.reshape(x, {s[0], heads, *times * s[2], s[3]});
+}
+
+/// \p x[B, H, S, ..] times \p y[B, heads of keys, .., N], by groups of heads:
+/// [B, H, S, N].
+Value *groupedProduct(Emitter &emit, Value *x, Value *y) {
+  if (emit.failed())
+    return nullptr;
+  Value *product = emit.matmul(groupHeads(emit, x, y->shape()[1]), y);
+  if (emit.failed() || x->shape()[1] == y->shape()[1])
+    return product;
+  ShapeRef s = x->shape();
+  return emit.reshape(product, {s[0], s[1], s[2], y->shape()[3]});
 }
 
 /// The keys that causality and windows leave, as bool[1, 1, Sq, Skv], or null.
@@ -67,11 +78,10 @@ AttentionScores emitScores(Emitter &emit, const AttentionParts &p) {
   AttentionScores result;
   if (emit.failed())
     return result;
-  Dim heads = p.q->shape()[2];
   ElementType type = p.q->element();
   Value *q = emit.transpose(p.q, {0, 2, 1, 3});
-  Value *k = emit.transpose(repeatHeads(emit, p.k, heads), {0, 2, 3, 1});
-  result.scaled = emit.mulScalar(emit.matmul(q, k), p.attrs.scale);
+  Value *k = emit.transpose(p.k, {0, 2, 3, 1});
+  result.scaled = emit.mulScalar(groupedProduct(emit, q, k), p.attrs.scale);
   result.capped = result.scaled;
   if (p.attrs.softcap != 0) {
     Value *cap = emit.scalar(type, p.attrs.softcap);
@@ -105,8 +115,8 @@ AttentionScores emitScores(Emitter &emit, const AttentionParts &p) {
 Value *emitWeighted(Emitter &emit, Value *weights, Value *v) {
   if (emit.failed())
     return nullptr;
-  v = emit.transpose(repeatHeads(emit, v, weights->shape()[1]), {0, 2, 1, 3});
-  return emit.transpose(emit.matmul(weights, v), {0, 2, 1, 3});
+  v = emit.transpose(v, {0, 2, 1, 3});
+  return emit.transpose(groupedProduct(emit, weights, v), {0, 2, 1, 3});
 }
 
 Value *constantScalar(Emitter &emit, ElementType type, double value) {

@@ -23,6 +23,9 @@ Pattern passes::squareOf(Value *&x) {
 }
 
 std::optional<std::string> passes::notTrailing(const Op &mean) {
+  // What is written in f64 keeps its precision: kernels of norms are of f32.
+  if (mean.operand(0)->element() == ElementType::F64)
+    return "f64 is normalised step by step";
   const auto &attrs = mean.attrs<ReduceAttrs>();
   if (!attrs.keepdims)
     return "the mean does not keep its dimensions";

@@ -19,8 +19,8 @@ ir::Pattern dividedByRoot(ir::Pattern numerator, ir::Pattern variance,
 /// x^2 as a product or a power.
 ir::Pattern squareOf(ir::Value *&x);
 
-/// Why \p mean (a reduce_mean) is not over the last dimensions of its operand
-/// with the rank kept, or nullopt.
+/// Why \p mean (a reduce_mean) is not a norm's: over the last dimensions of its
+/// operand with the rank kept, in f32 or a half; or nullopt.
 std::optional<std::string> notTrailing(const ir::Op &mean);
 
 /// Whether \p value has exactly the dimensions that \p norm normalises, behind

@@ -226,10 +226,12 @@ void Oracle::addRuns(unsigned pairs) {
 }
 
 bool Oracle::fits(const Tensor &found, unsigned output, uint64_t i,
-                  double absolute) const {
+                  Evaluation who, double absolute) const {
   const Tensor &want = wanted[output];
   if (!want.isFloatTensor()) {
-    if (found.intAt(i) == want.intAt(i))
+    // Other runtimes compute halves in f32 as far as they please.
+    if (found.intAt(i) == want.intAt(i) ||
+        (hasHalves && who == Evaluation::OtherRuntime))
       return true;
     return llvm::any_of(noisy, [&](const Tensors &run) {
       return run[output].intAt(i) != want.intAt(i);
@@ -272,9 +274,11 @@ std::string Oracle::compareOnce(const Tensors &found, Evaluation who) const {
     double absolute = insideOps(who, want.element) * largest(want);
     uint64_t wrong = 0, first = 0;
     for (uint64_t i = 0, n = want.numElements(); i != n; ++i)
-      if (!fits(got, output, i, absolute) && wrong++ == 0)
+      if (!fits(got, output, i, who, absolute) && wrong++ == 0)
         first = i;
-    if (wrong)
+    // A comparison of what an op has lost something in falls to either side.
+    bool isRare = !want.isFloatTensor() && 20 * wrong <= want.numElements();
+    if (wrong && !(who == Evaluation::OtherRuntime && isRare))
       return llvm::formatv(
           "output {0}: {1} of {2} elements differ, first {3}: found {4}, "
           "expected {5}",

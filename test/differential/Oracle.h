@@ -63,7 +63,7 @@ private:
   void addRuns(unsigned pairs);
   std::string compareOnce(const Tensors &found, Evaluation who) const;
   bool fits(const ir::Tensor &found, unsigned output, uint64_t i,
-            double absolute) const;
+            Evaluation who, double absolute) const;
 
   const ir::Func *func;
   Tensors given, wanted;

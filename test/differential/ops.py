@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from graphs import FLOATS, MOST_ELEMENTS, NUMPY, ONNX, Dim, broadcast, elements, fixed, key, least
+from graphs import FLOATS, MOST_ELEMENTS, NUMPY, ONNX, SETS, Dim, broadcast, elements, fixed, key, least
 from sums import arg_reduce, batch_norm, conv, einsum, gemm, matmul, norm, pool, reduction, softmax
 
 INTEGERS = ("i64", "i32")
@@ -270,10 +270,11 @@ def slices(g):
             start, end, step = 0, 2**63 - 1, 1
         elif g.maybe(0.5):
             start, end, step = 0, 1, 1
-            shape[axis] = 1
+            shape[axis] = Dim(f"first({dim.key})", (1,) * SETS)
         else:
+            # Nothing tells a compiler that there is one.
             start, end, step = -1, 2**63 - 1, 1
-            shape[axis] = 1
+            shape[axis] = Dim(f"last({dim.key})", (1,) * SETS)
     written = axis - x.rank if g.maybe(0.3) else axis
     inputs = [x, g.ints([start]), g.ints([end]), g.ints([written])]
     return g.node("Slice", inputs + ([g.ints([step])] if step != 1 or g.maybe(0.3) else []), x.type, shape,
