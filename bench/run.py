@@ -81,6 +81,7 @@ def better(a, b):
 class Bench:
     def __init__(self, args, scratch):
         self.args, self.scratch = args, Path(scratch)
+        self.scratch.mkdir(parents=True, exist_ok=True)
 
     def compile(self, cell, model):
         """The artifact of a cell and the seconds that compiling took; one that is younger than the compiler is kept."""
@@ -88,8 +89,10 @@ class Bench:
         stamp = out.with_name(out.name + ".seconds")
         if not stamp.exists() or stamp.stat().st_mtime < os.stat(self.args.tenon).st_mtime:
             start = time.perf_counter()
-            subprocess.run([self.args.tenon, "compile", str(model), "-o", str(out), *cell.how.flags], check=True,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            done = subprocess.run([self.args.tenon, "compile", str(model), "-o", str(out), *cell.how.flags],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            if done.returncode:
+                sys.exit(f"{cell.name}: {done.stderr.strip()}")
             stamp.write_text(str(time.perf_counter() - start))
         return out, float(stamp.read_text())
 
@@ -179,8 +182,8 @@ def arguments():
     ap.add_argument("--cells", nargs="*", default=[""], help="parts of cells' names (default: all)")
     ap.add_argument("--without", nargs="*", default=[], help="peers to leave out")
     ap.add_argument("--threads", nargs="*", type=int, default=[1, 2])
-    ap.add_argument("--rounds", type=int, default=5)
-    ap.add_argument("--seconds", type=float, default=1.5)
+    ap.add_argument("--rounds", type=int, default=15)
+    ap.add_argument("--seconds", type=float, default=0.4, help="of each runtime in a round")
     ap.add_argument("--out", default="bench-result", help="folder for the results")
     ap.add_argument("--scratch", help="folder that keeps the artifacts (a temporary one)")
     ap.add_argument("--compile-only", action="store_true", help="fill --scratch and measure nothing")
