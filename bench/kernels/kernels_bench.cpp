@@ -4,99 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-///
-/// \file
-/// Each benchmark runs on one thread, is timed by that thread's CPU time, and
-/// says in `best` what share of the peak its fastest repetition reached: of the
-/// fused multiply-adds that the same thread was just then seen to do from
-/// registers, for products; of copying within the L2 cache, for the rest
-/// (`GB/s`, no share).
-///
-//===----------------------------------------------------------------------===//
 
+#include "bench/kernels/kernel_bench.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/loop.h"
 #include "kernels/cpu/norm.h"
 
-#include <algorithm>
-#include <benchmark/benchmark.h>
-#include <string>
-#include <time.h>
-#include <vector>
+using namespace bench;
+
+void addSmallWeights();
 
 namespace {
-
-double cpuSeconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return double(t.tv_sec) + double(t.tv_nsec) * 1e-9;
-}
-
-/// Multiply-adds of registers a second, as FLOP/s.
-double measurePeak() {
-  constexpr int chains = 12, rounds = 100000;
-  tn::vf acc[chains], a = tn::vf(1.0000001f), b = tn::vf(1e-9f);
-  for (int i = 0; i < chains; ++i)
-    acc[i] = tn::vf(float(i));
-  double start = cpuSeconds();
-  for (int n = 0; n < rounds; ++n) {
-    TN_UNROLL
-    for (int i = 0; i < chains; ++i)
-      acc[i] = tn::fma(acc[i], a, b);
-  }
-  double seconds = cpuSeconds() - start;
-  for (int i = 1; i < chains; ++i)
-    acc[0] += acc[i];
-  benchmark::DoNotOptimize(reduce_add(acc[0]));
-  return 2.0 * tn::vf::width * chains * rounds / seconds;
-}
-
-struct Operand {
-  std::vector<int64_t> shape, stride;
-  std::vector<float> data;
-
-  explicit Operand(std::vector<int64_t> s) : shape(std::move(s)) {
-    int64_t n = 1;
-    stride.resize(shape.size());
-    for (size_t d = shape.size(); d-- > 0; n *= shape[d])
-      stride[d] = n;
-    data.resize(size_t(n) + 16);
-    for (size_t i = 0; i < data.size(); ++i)
-      data[i] = float(i % 61) * 0.03f - 0.9f;
-  }
-  tn_view view() { return {(char *)data.data(), shape.data(), stride.data()}; }
-};
-
-/// Runs a unit again and again; `flops` and `bytes` are of one run.
-void measure(benchmark::State &state, tn_unit unit, std::vector<tn_view> views,
-             double flops, double bytes, char *scratch = nullptr) {
-  tn_args args = {};
-  args.views = views.data();
-  args.threads = 1;
-  args.scratch = scratch;
-  args.barrier = [](const tn_args *) {};
-  double peak = 0, best = 1e30;
-  for (int i = 0; i < 20; ++i)
-    peak = std::max(peak, measurePeak());
-  for (auto _ : state) {
-    double start = cpuSeconds();
-    unit(&args);
-    double seconds = cpuSeconds() - start;
-    state.SetIterationTime(seconds);
-    best = std::min(best, seconds);
-  }
-  for (int i = 0; i < 20; ++i)
-    peak = std::max(peak, measurePeak());
-  state.counters["us"] = best * 1e6;
-  if (flops > 0) {
-    state.counters["GFLOP/s"] = flops / best * 1e-9;
-    state.counters["peak"] = peak * 1e-9;
-    state.counters["best"] = flops / best / peak;
-  }
-  if (bytes > 0)
-    state.counters["GB/s"] = bytes / best * 1e-9;
-}
 
 template <int64_t N_, int64_t K_> struct GemmCfg {
   using B = float;
@@ -119,23 +38,19 @@ struct Gelu {
   }
 };
 
-template <int64_t K, int64_t N, class Epilogue>
+/// Many rows on tiles: six products of bf16 make one of f32.
+Limit gemmLimit(int64_t m) {
+  return hasTiles && m >= 56 ? Limit{tilesPeak<false>, 6} : Limit{fmaPeak};
+}
+
+template <int64_t K, int64_t N, class Epilogue = Bias>
 void gemm(benchmark::State &state) {
   int64_t m = state.range(0);
   Operand a({m, K}), b({K * N}), bias({1, N}), c({m, N});
   bias.stride[0] = 0;
   tn_unit unit = [](const tn_args *x) { tn::gemm<GemmCfg<N, K>, Epilogue>(x); };
   measure(state, unit, {a.view(), b.view(), bias.view(), c.view()},
-          2.0 * double(m) * N * K, 4.0 * N * K);
-}
-
-template <int64_t K, int64_t N, class Epilogue = Bias>
-void registerGemm(const char *what) {
-  for (int64_t m : {1, 16, 128, 512, 1024})
-    benchmark::RegisterBenchmark((std::string("gemm/") + what).c_str(),
-                                 gemm<K, N, Epilogue>)
-        ->Arg(m)
-        ->UseManualTime();
+          2.0 * double(m) * N * K, 4.0 * N * K, gemmLimit(m));
 }
 
 template <int64_t Size> struct AttentionCfg {
@@ -153,7 +68,6 @@ template <int64_t D> void attention(benchmark::State &state) {
   Operand q({1, sq, heads, D}), k({1, skv, heads, D}), v({1, skv, heads, D});
   Operand mask({1, heads, sq, skv}), o({1, sq, heads, D});
   mask.stride = {0, 0, 0, 1};
-  std::vector<char> scratch(size_t(4 * heads * sq * (skv / 256 + 1) * (D + 2)));
   tn_unit full = [](const tn_args *x) { tn::attention<AttentionCfg<D>>(x); };
   tn_unit decode = [](const tn_args *x) {
     tn::attention_decode<AttentionCfg<D>>(x);
@@ -161,7 +75,7 @@ template <int64_t D> void attention(benchmark::State &state) {
   measure(state, sq <= 4 ? decode : full,
           {q.view(), k.view(), v.view(), mask.view(), o.view()},
           4.0 * double(sq * skv * heads * D), 8.0 * double(skv * heads * D),
-          scratch.data());
+          {fmaPeak}, 4 * heads * sq * (skv / 256 + 1) * (D + 2));
 }
 
 struct NormCfg {
@@ -236,38 +150,25 @@ void transpose(benchmark::State &state) {
 } // namespace
 
 int main(int argc, char **argv) {
-  registerGemm<768, 2304>("768x2304");
-  registerGemm<768, 768>("768x768");
-  registerGemm<768, 3072, Gelu>("768x3072/gelu");
-  registerGemm<3072, 768>("3072x768");
-  registerGemm<384, 1152>("384x1152");
-  registerGemm<384, 384>("384x384");
-  registerGemm<384, 1536, Gelu>("384x1536/gelu");
-  registerGemm<1536, 384>("1536x384");
-  for (int64_t s : {16, 128, 197, 512})
-    benchmark::RegisterBenchmark("attention/64", attention<64>)
-        ->Args({s, s, 12})
-        ->UseManualTime();
-  for (int64_t s : {16, 128})
-    benchmark::RegisterBenchmark("attention/32", attention<32>)
-        ->Args({s, s, 12})
-        ->UseManualTime();
-  benchmark::RegisterBenchmark("decode/64", attention<64>)
-      ->Args({1, 1024, 12})
-      ->UseManualTime();
-  benchmark::RegisterBenchmark("layer_norm", layerNorm)
-      ->Arg(128)
-      ->UseManualTime();
-  benchmark::RegisterBenchmark("softmax", softmax)->Arg(128)->UseManualTime();
-  for (int64_t broadcast : {0, 1}) {
-    benchmark::RegisterBenchmark("loop/add", elementwise<AddBody>)
-        ->Arg(broadcast)
-        ->UseManualTime();
-    benchmark::RegisterBenchmark("loop/gelu", elementwise<GeluBody>)
-        ->Arg(broadcast)
-        ->UseManualTime();
-  }
-  benchmark::RegisterBenchmark("loop/transpose", transpose)->UseManualTime();
+  std::vector<std::vector<int64_t>> rows = {{1}, {16}, {128}, {512}, {1024}};
+  add("gemm/768x2304", gemm<768, 2304>, rows);
+  add("gemm/768x768", gemm<768, 768>, rows);
+  add("gemm/768x3072/gelu", gemm<768, 3072, Gelu>, rows);
+  add("gemm/3072x768", gemm<3072, 768>, rows);
+  add("gemm/384x1152", gemm<384, 1152>, rows);
+  add("gemm/384x384", gemm<384, 384>, rows);
+  add("gemm/384x1536/gelu", gemm<384, 1536, Gelu>, rows);
+  add("gemm/1536x384", gemm<1536, 384>, rows);
+  addSmallWeights();
+  add("attention/64", attention<64>,
+      {{16, 16, 12}, {128, 128, 12}, {197, 197, 12}, {512, 512, 12}});
+  add("attention/32", attention<32>, {{16, 16, 12}, {128, 128, 12}});
+  add("decode/64", attention<64>, {{1, 1024, 12}});
+  add("layer_norm", layerNorm, {{128}});
+  add("softmax", softmax, {{128}});
+  add("loop/add", elementwise<AddBody>, {{0}, {1}});
+  add("loop/gelu", elementwise<GeluBody>, {{0}, {1}});
+  add("loop/transpose", transpose, {{}});
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }
