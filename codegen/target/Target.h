@@ -78,7 +78,8 @@ struct TargetOptions {
   bool tf32 = false;
   Products products = Products::Stored; ///< GPUs
   /// CPUs with AMX: how many products of bf16 parts make one of f32: 6, which
-  /// is as exact, 3, 1, or 0, which keeps to multiply-adds.
+  /// is as exact, 3, or 0, which keeps to multiply-adds; 1 with matrices in
+  /// bf16 alone.
   unsigned partProducts = 6;
 };
 

@@ -30,7 +30,7 @@ namespace {
 constexpr llvm::StringLiteral passName = "promote-half";
 constexpr llvm::StringLiteral law = "half-precision ops compute in f32";
 
-using passes::isHalf;
+using passes::castTo, passes::isHalf;
 
 /// Whether \p op does more with its elements than to move them.
 bool computes(const Op &op) {
@@ -49,12 +49,6 @@ bool computes(const Op &op) {
     return !is(op, ViewLike) && !is(op, HasBody) && !is(op, Terminator) &&
            !llvm::is_contained(moving, op.kind());
   }
-}
-
-Value *castTo(Builder &builder, Value *value, ElementType element) {
-  CastAttrs attrs;
-  attrs.to = element;
-  return builder.buildCast({value}, std::move(attrs));
 }
 
 /// Makes everything that uses \p value, which is f32 from now on, use it cast

@@ -20,6 +20,7 @@
 #ifndef TENON_KERNELS_CPU_AMX_SPLIT_H
 #define TENON_KERNELS_CPU_AMX_SPLIT_H
 
+#include "kernels/common/half.h"
 #include "kernels/cpu/amx_tile.h"
 
 #if defined(TN_AMX_TILES)
@@ -58,11 +59,6 @@ template <> struct Split<tn_bf16, 2> {
   static constexpr int products = 2, a_parts = 2, b_parts = 1;
   static constexpr PartProduct order[] = {{1, 0}, {0, 0}};
 };
-template <> struct Split<tn_bf16, 1> {
-  using Stored = tn_bf16;
-  static constexpr int products = 1, a_parts = 1, b_parts = 1;
-  static constexpr PartProduct order[] = {{0, 0}};
-};
 
 /// The upper half of each lane: x's in the lower half of the result, y's in the
 /// upper.
@@ -73,10 +69,13 @@ TN_FN __m512i join_upper(vf x, vf y) {
 
 TN_FN vf upper(vf x) { return from_bits(bits(x) & vi(int32_t(0xffff0000))); }
 
-/// A number whose upper half is x rounded to bf16; NaN stays NaN.
+/// A number whose upper half is x rounded to bf16, halves away from zero; NaN
+/// becomes a quiet one.
 TN_FN vf round_upper(vf x) {
-  return vf(_mm512_castsi512_ps(_mm512_mask_add_epi32(
-      bits(x).v, (x == x).m, bits(x).v, _mm512_set1_epi32(0x8000))));
+  __m512i u = bits(x).v;
+  return vf(_mm512_castsi512_ps(
+      _mm512_mask_add_epi32(_mm512_or_si512(u, _mm512_set1_epi32(0x400000)),
+                            (x == x).m, u, _mm512_set1_epi32(0x8000))));
 }
 
 /// `Parts` parts of the numbers x and y, those of lane i side by side, to 64
@@ -93,6 +92,26 @@ TN_FN void split_lanes(vf x, vf y, uint16_t *out, int64_t step) {
       y = y - upper(q);
     }
   }
+}
+
+/// A row's n floats rounded to bf16, and zeros up to a multiple of 32.
+TN_FN void halve_row(const float *in, int64_t n, uint16_t *out) {
+  // The upper halves of the lanes of two vectors.
+  alignas(64) uint16_t upper_halves[32];
+  for (int i = 0; i < 32; ++i)
+    upper_halves[i] = uint16_t(2 * i + 1);
+  __m512i which = _mm512_load_si512(upper_halves);
+  auto halve = [&](vf x, vf y, uint16_t *to) {
+    _mm512_storeu_si512(to,
+                        _mm512_permutex2var_epi16(bits(round_upper(x)).v, which,
+                                                  bits(round_upper(y)).v));
+  };
+  int64_t j = 0;
+  for (; j + 32 <= n; j += 32)
+    halve(load(in + j), load(in + j + 16), out + j);
+  if (j < n)
+    halve(load_n(in + j, min_of(16, n - j)),
+          n - j > 16 ? load_n(in + j + 16, n - j - 16) : vf(0), out + j);
 }
 
 /// The larger magnitude; a NaN counts for nothing.

@@ -165,9 +165,7 @@ template <class Cfg, class Epilogue = Identity> void gemm(const tn_args *args) {
       amx ? amx_cost : [](int64_t r, int64_t c) { return r * c; });
   EpilogueArgs e;
   e.params = args->params;
-  for (int64_t r = mine.rows.begin; r < mine.rows.end;) {
-    int64_t index = r / row_tiles, first = r - index * row_tiles;
-    int64_t last = min_of(row_tiles, first + mine.rows.end - r);
+  each_matrix(mine.rows, row_tiles, [&](int64_t index, Range tiles) {
     int64_t offset[count];
     s.locate(index, s.rank - 1, offset);
     set_operands<typename Cfg::Operands>(e, v + 2, s, 2, offset, Cfg::rank);
@@ -180,11 +178,10 @@ template <class Cfg, class Epilogue = Identity> void gemm(const tn_args *args) {
                  Cfg::N,
                  Cfg::K};
     if (amx)
-      run_amx<Cfg, Epilogue>(g, {first, last}, mine.columns, e);
+      run_amx<Cfg, Epilogue>(g, tiles, mine.columns, e);
     else
-      g.template run<Epilogue>({first, last}, row_tiles, mine.columns, e);
-    r += last - first;
-  }
+      g.template run<Epilogue>(tiles, row_tiles, mine.columns, e);
+  });
 }
 
 } // namespace TN_FORM

@@ -68,9 +68,6 @@ template <class Way> struct AmxMemory {
   alignas(64)
       typename Way::Stored rest[2][amx_steps * amx_depth * panel_columns];
 };
-/// Whether results are to be as those of f32 wherever tiles would differ.
-template <class Way>
-inline constexpr bool is_exact = !same_type<Way, Split<tn_bf16, 1>>;
 
 template <class Way> inline thread_local AmxMemory<Way> amx_memory;
 
@@ -94,8 +91,7 @@ template <class Way> struct PanelSplitter {
       // A page ahead: what is next in a panel, or the panel that is next.
       __builtin_prefetch(in + ahead);
       __builtin_prefetch(in + half + ahead);
-      if constexpr (is_exact<Way>)
-        largest[p] = max_magnitude(max_magnitude(x, y), largest[p]);
+      largest[p] = max_magnitude(max_magnitude(x, y), largest[p]);
       split_lanes<Way::b_parts, Way::b_parts == 2>(
           x, y,
           out + (row >> 4) * step + p * tile_elements + in_step * amx_depth,
@@ -493,8 +489,7 @@ template <class Way, class Epilogue> struct AmxGemm {
       }
       if (row >= p.rows)
         continue;
-      if (is_exact<Way> && row == first &&
-          !p.is_exact(first, vf(float(k) * 0x1p-99f)))
+      if (row == first && !p.is_exact(first, vf(float(k) * 0x1p-99f)))
         compute_again(first);
       finish_tile<Epilogue>(p.sums + row * amx_columns, amx_columns,
                             c + (p.row + row) * ldc + p.col, ldc, 1, p.columns,
@@ -518,8 +513,8 @@ template <class Way, class Epilogue> struct AmxGemm {
   }
 };
 
-/// How many products of parts a unit's Cfg asks for, 6, 3, 1 or 0, with B as it
-/// is stored: f32 makes at least three of it, bf16 as many as a has parts.
+/// How many products of parts a unit's Cfg asks for: 6, 3 or 0 where B is f32,
+/// also where 1 is for what is bf16; as many as a has parts where B is bf16.
 template <class Cfg> constexpr int amx_products() {
   int asked = 6;
   if constexpr (requires { Cfg::products; })

@@ -22,7 +22,7 @@
 /// Shapes as for gemm. C may not overlap any operand.
 ///
 /// With AMX, products of 16 rows and more with K a multiple of 32: the threads
-/// share the rows of A and round them to nearest even, then, after a barrier,
+/// share the rows of A and round them to nearest, then, after a barrier,
 /// multiply as tile_product.h has it; what is denormal in bf16 counts as zero.
 /// Else A stays f32 and B is widened, exactly: one chain of fused multiply-adds
 /// per element in order of k, on up to 12 rows (AVX2: 2, generic: 1) and two
@@ -32,6 +32,7 @@
 #ifndef TENON_KERNELS_CPU_GEMM_BF16_H
 #define TENON_KERNELS_CPU_GEMM_BF16_H
 
+#include "kernels/cpu/amx_split.h"
 #include "kernels/cpu/codes.h"
 #include "kernels/cpu/tile_product.h"
 
@@ -108,15 +109,6 @@ __attribute__((noinline)) void halves_tile(const HalfGemm<Cfg> &g, int64_t row,
     store(sums + i * unit_columns + v * vf::width, acc[i][v]);
 }
 
-template <class Cfg, int Rows = half_tile>
-TN_FN void halves_tile_of(int64_t rows, const HalfGemm<Cfg> &g, int64_t row,
-                          const uint8_t *b0, const uint8_t *b1, float *sums) {
-  if (rows == Rows)
-    return halves_tile<Cfg, Rows>(g, row, b0, b1, sums);
-  if constexpr (Rows > 1)
-    halves_tile_of<Cfg, Rows - 1>(rows, g, row, b0, b1, sums);
-}
-
 /// Rows `rows` and pairs of panels `columns` without tiles.
 template <class Cfg, class Epilogue>
 TN_FN void run_halves(const HalfGemm<Cfg> &g, Range rows, Range columns,
@@ -133,7 +125,8 @@ TN_FN void run_halves(const HalfGemm<Cfg> &g, Range rows, Range columns,
       const uint8_t *b1 = col + panel_columns < Cfg::N ? b0 + g.panel : b0;
       for (int64_t r = from; r < to; r += half_tile) {
         int64_t count = min_of(half_tile, to - r);
-        halves_tile_of<Cfg>(count, g, r, b0, b1, sums);
+        with_rows<half_tile>(
+            count, [&](auto n) { halves_tile<Cfg, n>(g, r, b0, b1, sums); });
         finish_tile<Epilogue>(sums, unit_columns, g.c + r * g.ldc + col, g.ldc,
                               count, min_of(unit_columns, Cfg::N - col), r, col,
                               e);
@@ -152,25 +145,8 @@ struct TilesOfHalves {
   static TN_FN vf to_f32(const float *sums) { return load(sums); }
 };
 
-#if defined(TN_AMX_TILES)
-
-/// Rounds n floats, a multiple of 32, to bf16; NaN becomes a quiet one.
-TN_FN void round_row(const float *in, uint16_t *out, int64_t n) {
-  for (int64_t j = 0; j < n; j += vf::width) {
-    vf x = load(in + j);
-    __m512i u = bits(x).v, one = _mm512_set1_epi32(1);
-    __m512i odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), one);
-    __m512i up = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
-    vm number = x == x;
-    u = _mm512_mask_or_epi32(_mm512_add_epi32(u, up), __mmask16(~number.m), u,
-                             _mm512_set1_epi32(0x400000));
-    _mm256_storeu_si256((__m256i *)(out + j),
-                        _mm512_cvtepi32_epi16(_mm512_srli_epi32(u, 16)));
-  }
-}
-
-#else
-TN_FN void round_row(const float *, uint16_t *, int64_t) {}
+#if !defined(TN_AMX_TILES)
+TN_FN void halve_row(const float *, int64_t, uint16_t *) {}
 #endif
 
 template <class Cfg, class Epilogue = Identity>
@@ -192,9 +168,9 @@ void gemm_bf16(const tn_args *args) {
     Range mine = share(args, outer * m);
     for (int64_t r = mine.begin; r < mine.end; ++r) {
       s.locate(r / m, s.rank - 1, offset);
-      round_row((const float *)v[0].data + offset[0] +
+      halve_row((const float *)v[0].data + offset[0] +
                     r % m * s.stride[0][s.rank - 1],
-                (uint16_t *)(args->scratch + r * row_bytes), Cfg::K);
+                Cfg::K, (uint16_t *)(args->scratch + r * row_bytes));
     }
     args->barrier(args);
   }
@@ -202,9 +178,7 @@ void gemm_bf16(const tn_args *args) {
   GridShare mine = share_units(args, outer * row_units, Cfg::N);
   EpilogueArgs e;
   e.params = args->params;
-  for (int64_t r = mine.rows.begin; r < mine.rows.end;) {
-    int64_t index = r / row_units, begin = r - index * row_units;
-    int64_t end = min_of(row_units, begin + mine.rows.end - r);
+  each_matrix(mine.rows, row_units, [&](int64_t index, Range units) {
     s.locate(index, s.rank - 1, offset);
     set_operands<typename Cfg::Operands>(e, v + 2, s, 2, offset, Cfg::rank);
     HalfGemm<Cfg> g = {(const float *)v[0].data + offset[0],
@@ -217,14 +191,14 @@ void gemm_bf16(const tn_args *args) {
       run_tiles<TilesOfHalves, Cfg::N, 2 * Cfg::K, Epilogue>(
           {args->scratch + index * m * row_bytes, row_bytes, (const char *)g.b,
            g.panel, g.c, g.ldc, m},
-          {begin, end}, mine.columns, e, [](int64_t, float *starts) {
+          units, mine.columns, e, [](int64_t, float *starts) {
             __builtin_memset(starts, 0, panel_columns * sizeof(float));
           });
     else
       run_halves<Cfg, Epilogue>(
-          g, {begin * unit_rows, min_of(m, end * unit_rows)}, mine.columns, e);
-    r += end - begin;
-  }
+          g, {units.begin * unit_rows, min_of(m, units.end * unit_rows)},
+          mine.columns, e);
+  });
 }
 
 } // namespace TN_FORM

@@ -128,15 +128,6 @@ __attribute__((noinline)) void bytes_panel(const BytesGemm<Cfg> &g, int64_t row,
   store_sums(out, sums);
 }
 
-template <class Cfg, int Rows = byte_tile>
-TN_FN void bytes_panel_of(int64_t rows, const BytesGemm<Cfg> &g, int64_t row,
-                          const int8_t *b, const int32_t *starts, float *sums) {
-  if (rows == Rows)
-    return bytes_panel<Cfg, Rows>(g, row, b, starts, sums);
-  if constexpr (Rows > 1)
-    bytes_panel_of<Cfg, Rows - 1>(rows, g, row, b, starts, sums);
-}
-
 /// Rows [rows) and column tiles `columns` without tiles.
 template <class Cfg, class Epilogue>
 TN_FN void run_bytes(const BytesGemm<Cfg> &g, Range rows, Range columns,
@@ -154,7 +145,9 @@ TN_FN void run_bytes(const BytesGemm<Cfg> &g, Range rows, Range columns,
       int64_t to = min_of(rows.end, from + block);
       for (int64_t r = from; r < to; r += byte_tile) {
         int64_t count = min_of(byte_tile, to - r);
-        bytes_panel_of<Cfg>(count, g, r, g.panel_of(col), starts, sums);
+        with_rows<byte_tile>(count, [&](auto n) {
+          bytes_panel<Cfg, n>(g, r, g.panel_of(col), starts, sums);
+        });
         finish_tile<Epilogue>(sums, panel_columns, g.c + r * g.ldc + col, g.ldc,
                               count, min_of(panel_columns, Cfg::N - col), r,
                               col, e);
@@ -193,9 +186,7 @@ void gemm_bytes(const tn_args *args) {
   GridShare mine = share_units(args, outer * row_units, Cfg::N);
   EpilogueArgs e;
   e.params = args->params;
-  for (int64_t r = mine.rows.begin; r < mine.rows.end;) {
-    int64_t index = r / row_units, begin = r - index * row_units;
-    int64_t end = min_of(row_units, begin + mine.rows.end - r);
+  each_matrix(mine.rows, row_units, [&](int64_t index, Range units) {
     int64_t offset[count];
     s.locate(index, s.rank - 1, offset);
     set_operands<typename Cfg::Operands>(e, v + first, s, 2, offset, Cfg::rank);
@@ -210,13 +201,13 @@ void gemm_bytes(const tn_args *args) {
     if (tiles_serve(m, Cfg::K))
       run_tiles<TilesOfBytes, Cfg::N, Cfg::K, Epilogue>(
           {(const char *)g.a, g.lda, (const char *)g.b, g.panel, g.c, g.ldc, m},
-          {begin, end}, mine.columns, e,
+          units, mine.columns, e,
           [&](int64_t column, int32_t *starts) { g.begin(column, starts); });
     else
       run_bytes<Cfg, Epilogue>(
-          g, {begin * unit_rows, min_of(m, end * unit_rows)}, mine.columns, e);
-    r += end - begin;
-  }
+          g, {units.begin * unit_rows, min_of(m, units.end * unit_rows)},
+          mine.columns, e);
+  });
 }
 
 } // namespace TN_FORM

@@ -166,16 +166,6 @@ few_rows_panel(const CodesB<Cfg> &b, int64_t panel, const float *a, int64_t lda,
   store_sums(acc, sums);
 }
 
-template <class Cfg, int Rows = few_rows>
-TN_FN void few_rows_of(int64_t rows, const CodesB<Cfg> &b, int64_t panel,
-                       const float *a, int64_t lda, const float *totals,
-                       float *sums) {
-  if (rows == Rows)
-    return few_rows_panel<Cfg, Rows>(b, panel, a, lda, totals, sums);
-  if constexpr (Rows > 1)
-    few_rows_of<Cfg, Rows - 1>(rows, b, panel, a, lda, totals, sums);
-}
-
 /// totals[rows][blocks]: the sum of each block of A's rows.
 template <class Cfg>
 TN_FN void block_totals(const float *a, int64_t lda, int64_t rows,
@@ -263,7 +253,9 @@ TN_FN void run_codes(const tn_args *args, const CodesB<Cfg> &b, const float *a,
     Range mine = share(args, CodesB<Cfg>::panels);
     for (int64_t p = mine.begin; p < mine.end; ++p) {
       int64_t col = p * panel_columns;
-      few_rows_of<Cfg>(m, b, p, a, lda, totals, sums);
+      with_rows<few_rows>(m, [&](auto n) {
+        few_rows_panel<Cfg, n>(b, p, a, lda, totals, sums);
+      });
       finish_tile<Epilogue>(sums, panel_columns, c + col, ldc, m,
                             min_of(panel_columns, Cfg::N - col), 0, col, e);
     }

@@ -33,6 +33,7 @@
 
 #include "kernels/cpu/codes.h"
 #include "kernels/cpu/dot.h"
+#include "kernels/cpu/grid.h"
 
 namespace tn {
 inline namespace TN_FORM {
@@ -165,15 +166,6 @@ __attribute__((noinline)) void i8_panel(const CodesB<Cfg> &b,
   store_sums(acc, sums);
 }
 
-template <class Cfg, int Rows = i8_tile>
-TN_FN void i8_panel_of(int64_t rows, const CodesB<Cfg> &b, const RowsI8<Cfg> &a,
-                       int64_t panel, int64_t row, float *sums) {
-  if (rows == Rows)
-    return i8_panel<Cfg, Rows>(b, a, panel, row, sums);
-  if constexpr (Rows > 1)
-    i8_panel_of<Cfg, Rows - 1>(rows, b, a, panel, row, sums);
-}
-
 /// The panels that are this thread's, for rows [first, first + m) of A.
 template <class Cfg, class Epilogue>
 TN_FN void run_codes_i8(const tn_args *args, const CodesB<Cfg> &b,
@@ -188,7 +180,8 @@ TN_FN void run_codes_i8(const tn_args *args, const CodesB<Cfg> &b,
     for (int64_t p = mine.begin; p < mine.end; ++p)
       for (int64_t r = from; r < min_of(m, from + chunk); r += i8_tile) {
         int64_t rows = min_of(i8_tile, m - r), col = p * panel_columns;
-        i8_panel_of<Cfg>(rows, b, a, p, first + r, sums);
+        with_rows<i8_tile>(
+            rows, [&](auto n) { i8_panel<Cfg, n>(b, a, p, first + r, sums); });
         finish_tile<Epilogue>(sums, panel_columns, c + r * ldc + col, ldc, rows,
                               min_of(panel_columns, Cfg::N - col), r, col, e);
       }

@@ -40,6 +40,31 @@ inline GridShare share_grid(int64_t row_tiles, int64_t column_tiles,
           share(column_tiles, 1, thread % across, across)};
 }
 
+/// Calls f(index, tiles) for each matrix of `per_matrix` row tiles that a share
+/// of rows has tiles of.
+template <class F>
+TN_FN void each_matrix(Range rows, int64_t per_matrix, const F &f) {
+  for (int64_t r = rows.begin; r < rows.end;) {
+    int64_t index = r / per_matrix, begin = r - index * per_matrix;
+    int64_t end = min_of(per_matrix, begin + rows.end - r);
+    f(index, Range{begin, end});
+    r += end - begin;
+  }
+}
+
+/// A number of rows that the compiler knows.
+template <int N> struct Rows {
+  constexpr operator int() const { return N; }
+};
+
+/// f(Rows<rows>{}) for 1 <= rows <= Most.
+template <int Most, class F> TN_FN void with_rows(int64_t rows, const F &f) {
+  if (rows == Most)
+    return f(Rows<Most>{});
+  if constexpr (Most > 1)
+    with_rows<Most - 1>(rows, f);
+}
+
 } // namespace TN_FORM
 } // namespace tn
 

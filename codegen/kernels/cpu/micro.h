@@ -25,6 +25,7 @@
 #define TENON_KERNELS_CPU_MICRO_H
 
 #include "kernels/cpu/gemm_pack.h"
+#include "kernels/cpu/grid.h"
 #include "kernels/cpu/vec_half.h"
 
 namespace tn {
@@ -123,12 +124,9 @@ __attribute__((noinline)) void micro(const TileOf<B> &t) {
 }
 
 /// `micro<rows>` for 1 <= rows <= Rows.
-template <int Lines = 0, int Rows = tile_rows, class B>
+template <int Lines = 0, class B>
 TN_FN void micro_tile(int64_t rows, const TileOf<B> &t) {
-  if (rows == Rows)
-    return micro<Rows, Lines>(t);
-  if constexpr (Rows > 1)
-    micro_tile<Lines, Rows - 1>(rows, t);
+  with_rows<tile_rows>(rows, [&](auto n) { micro<n, Lines>(t); });
 }
 
 /// C[rows, columns] (+)= A[rows, K] * B with B's panels one after another in
