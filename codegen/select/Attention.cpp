@@ -121,6 +121,8 @@ llvm::Error selectAttention(Lowering &lowering, const ir::Op &op) {
   addBound(spec.config, "right", seen.right);
   spec.config.flag("alibi", false)
       .raw("tn::MaskedRow", "masked_row", maskedRowName(attrs.maskedRow));
+  if (lowering.partProducts() == 1)
+    spec.config.rank("products", 1);
   spec.params = seen.params;
   spec.kernel = kernelFor(queries);
   if (lowering.isCuda()) {

@@ -29,6 +29,8 @@
 ///                                                Causal is right = 0
 ///           static constexpr bool alibi          adds slope[h] * (j - p)
 ///           static constexpr tn::MaskedRow masked_row   zero, uniform or nan
+///           static constexpr int products = 1    (may be left out) q, k, v and
+///                                                p may be rounded to bf16
 ///
 ///   views   q     f32 [B, Sq, H, D]       any strides; D should be contiguous
 ///           k     f32 [B, Skv, Hkv, D]    any strides; D should be contiguous
@@ -75,208 +77,54 @@
 #ifndef TENON_KERNELS_CPU_ATTENTION_H
 #define TENON_KERNELS_CPU_ATTENTION_H
 
-#include "kernels/common/attention_forms.h"
-#include "kernels/common/strided.h"
-#include "kernels/cpu/micro.h"
+#include "kernels/cpu/attention_tiles.h"
 #include "kernels/cpu/transpose.h"
-#include "kernels/cpu/vec_ops.h"
 
 namespace tn {
 inline namespace TN_FORM {
 
-/// The operands of one attention, with the sizes that are the same for all
-/// heads.
-template <class Cfg> struct Attention {
-  static constexpr bool has_mask = Cfg::mask != Mask::none;
-  static constexpr bool bounded = Cfg::left != dynamic || Cfg::right != dynamic;
-  static constexpr int slope_view = 3 + has_mask;
-  static constexpr int o_view = slope_view + Cfg::alibi;
-  static constexpr int64_t D = Cfg::D, Dv = Cfg::Dv;
-  static constexpr int64_t wide_v = round_up(Dv, tile_columns);
+/// Keys of a split; up to so many queries the split-KV form keeps more threads
+/// busy.
+inline constexpr int64_t key_split = 256, decode_queries = 8;
 
-  const tn_view *views;
-  int64_t batch, queries, heads, keys, group;
-  int64_t offset; ///< a query's place among the keys, less its index
-
-  explicit Attention(const tn_args *args) : views(args->views) {
-    batch = views[0].shape[0];
-    queries = views[0].shape[1];
-    heads = views[0].shape[2];
-    keys = views[1].shape[1];
-    group = max_of(1, heads / max_of(1, views[1].shape[2]));
-    offset = query_offset<Cfg>(args, queries, keys);
-  }
-
-  /// Row s of head h of view `i`, which is [B, S, H, D].
-  TN_FN float *row(int i, int64_t b, int64_t s, int64_t h) const {
-    const int64_t *stride = views[i].stride;
-    return (float *)views[i].data + b * stride[0] + s * stride[1] +
-           h * stride[2];
-  }
-
-  /// The keys that query i may see.
-  TN_FN Range seen(int64_t i) const {
-    VisibleKeys r = visible_keys<Cfg>(i + offset, keys);
-    return {r.begin, r.end};
-  }
-
-  /// The final scores of keys j .. j + lanes - 1 from their products q . k;
-  /// lanes that query i does not see become -inf.
-  TN_FN vf score(vf product, int64_t b, int64_t h, int64_t i, int64_t j,
-                 int64_t lanes, Range visible) const {
-    vf s = product * vf(Cfg::scale);
-    if constexpr (Cfg::softcap != 0)
-      s = vf(Cfg::softcap) * math::tanh(s * vf(1.0f / Cfg::softcap));
-    if constexpr (Cfg::alibi) {
-      float slope = ((const float *)views[slope_view].data)[h];
-      alignas(64) float distance[vf::width];
-      for (int x = 0; x < vf::width; ++x)
-        distance[x] = slope * float(j + x - i - offset);
-      s = s + load(distance);
-    }
-    if constexpr (has_mask) {
-      const tn_view &m = views[3];
-      const int64_t *t = m.stride;
-      int64_t at = b * t[0] + h * t[1] + i * t[2] + j * t[3];
-      if constexpr (Cfg::mask == Mask::additive) {
-        const float *p = (const float *)m.data + at;
-        s = s + (t[3] == 1   ? load_n(p, lanes)
-                 : t[3] == 0 ? vf(*p)
-                             : load_strided(p, t[3], lanes));
-      } else {
-        const uint8_t *p = (const uint8_t *)m.data + at;
-        vm on = t[3] == 1   ? load_mask_n(p, lanes)
-                : t[3] == 0 ? mask_of(*p)
-                            : load_mask_strided(p, t[3], lanes);
-        s = select(on, s,
-                   vf(Cfg::masked_row == MaskedRow::uniform ? score_masked
-                                                            : score_none));
-      }
-    }
-    if (j < visible.begin || j + vf::width > visible.end) {
-      vm in = first_lanes(max_of(0, visible.end - j)) &
-              ~first_lanes(max_of(0, visible.begin - j));
-      s = select(in, s, vf(score_none));
-    }
-    return s;
-  }
-
-  /// Whether a row with this greatest score is a uniform one.
-  TN_FN bool is_uniform(float max, Range visible) const {
-    return is_uniform_row<Cfg>(max, visible.begin == visible.end);
-  }
-
-  /// Writes query i's row of o from its weighted sum of v, whose weights add up
-  /// to `sum`.
-  TN_FN void finish(int64_t b, int64_t h, int64_t i, const float *acc,
-                    float sum, float max) const {
-    float *o = row(o_view, b, i, h);
-    int64_t stride = views[o_view].stride[3];
-    float scale = 1.0f / sum;
-    if (sum == 0)
-      scale = Cfg::masked_row == MaskedRow::zero ? 0.0f : __builtin_nanf("");
-    if (is_uniform(max, seen(i)))
-      return mean_of_values(b, h, o, stride);
-    if (stride != 1) {
-      for (int64_t d = 0; d < Dv; ++d)
-        o[d * stride] = sum == 0 && scale == 0 ? 0 : acc[d] * scale;
-      return;
-    }
-    for (int64_t d = 0; d < Dv; d += vf::width) {
-      vf x = sum == 0 ? vf(scale) : load(acc + d) * vf(scale);
-      store_n(o + d, x, min_of(vf::width, Dv - d));
-    }
-  }
-
-  /// What a fully masked row gives where masks are large finite numbers.
-  void mean_of_values(int64_t b, int64_t h, float *o, int64_t stride) const {
-    int64_t v_stride = views[2].stride[3];
-    for (int64_t d = 0; d < Dv; ++d) {
-      double sum = 0;
-      for (int64_t j = 0; j < keys; ++j)
-        sum += row(2, b, j, h / group)[d * v_stride];
-      o[d * stride] = float(sum / double(keys));
-    }
-  }
-
-  void zero_result(Range rows) const {
-    for (int64_t r = rows.begin; r < rows.end; ++r) {
-      int64_t i = r % queries, bh = r / queries;
-      float *o = row(o_view, bh / heads, i, bh % heads);
-      for (int64_t d = 0; d < Dv; ++d)
-        o[d * views[o_view].stride[3]] = 0;
-    }
-  }
-};
-
-inline constexpr int64_t query_block = 128, key_block = 128, key_split = 256;
-/// Up to so many queries the split-KV form keeps more threads busy.
-inline constexpr int64_t decode_queries = 8;
-
-/// A block of queries of one head: running maxima, sums and weighted values.
-template <class Cfg> struct QueryBlock {
-  using A = Attention<Cfg>;
-  static constexpr int64_t D = A::D, Dv = A::Dv, wide_v = A::wide_v;
+/// A block of queries of one head, multiplied by vectors.
+template <class Cfg> struct QueryBlock : SoftmaxBlock<Cfg> {
+  using Base = SoftmaxBlock<Cfg>;
+  using Base::D, Base::Dv, Base::wide_v;
+  using typename Base::A;
 
   alignas(64) float packed_k[D * key_block];
   alignas(64) float packed_v[wide_v * key_block];
-  alignas(64) float scores[query_block * key_block];
-  alignas(64) float acc[query_block * wide_v];
   alignas(64) float packed_q[query_block * D];
-  float max[query_block], sum[query_block];
+  const float *q;
+  int64_t q_stride;
 
-  /// Exponentials of row r's scores for the keys [first, first + n), in place;
-  /// brings the row's maximum, sum and values up to date. Keys past n count as
-  /// unseen.
-  TN_FN void soften(const A &a, int64_t b, int64_t h, int64_t i, int64_t r,
-                    int64_t first, int64_t n) {
-    float *s = scores + r * key_block;
-    Range visible = a.seen(i);
-    visible.end = min_of(visible.end, first + n);
-    vf top = vf(score_none);
-    for (int64_t j = 0; j < n; j += vf::width) {
-      vf x = a.score(load(s + j), b, h, i, first + j, min_of(vf::width, n - j),
-                     visible);
-      store(s + j, x);
-      top = max_raw(top, x);
-    }
-    float old = max[r], now = reduce_max(top);
-    now = now > old ? now : old;
-    // A row that has seen nothing yet must not meet -inf - -inf.
-    float shift = now == score_none ? 0.0f : now;
-    vf total = vf(0);
-    for (int64_t j = 0; j < n; j += vf::width) {
-      vf e = math::exp(load(s + j) - vf(shift));
-      store(s + j, e);
-      total = total + e;
-    }
-    float keep = first_block ? 0.0f : exp_of(old - shift);
-    max[r] = now;
-    sum[r] = sum[r] * keep + reduce_add(total);
-    if (!first_block && keep != 1.0f)
-      for (int64_t d = 0; d < wide_v; d += vf::width) {
-        float *p = acc + r * wide_v + d;
-        store(p, load(p) * vf(keep));
-      }
+  TN_FN void load_queries(const A &a, const float *row, int64_t rows) {
+    const tn_view &view = a.views[0];
+    q = row;
+    q_stride = view.stride[1];
+    if (view.stride[3] == 1)
+      return;
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t d = 0; d < D; ++d)
+        packed_q[i * D + d] = row[i * q_stride + d * view.stride[3]];
+    q = packed_q;
+    q_stride = D;
   }
 
-  /// e^x by the vectors' own function, so that both sides of a sum agree.
-  static TN_FN float exp_of(float x) {
-    alignas(64) float lanes[vf::width];
-    store(lanes, math::exp(vf(x)));
-    return lanes[0];
+  TN_FN void load_keys(const A &a, const float *k, const float *v, int64_t n) {
+    const int64_t *ks = a.views[1].stride, *vs = a.views[2].stride;
+    pack_panels(k, D, n, ks[3], ks[1], packed_k);
+    pack_panels(v, n, Dv, vs[1], vs[3], packed_v);
   }
 
-  bool first_block;
-
-  /// scores[rows, n] = q[rows, D] * k[first .. first + n, D]^T.
-  TN_FN void multiply_keys(const float *q, int64_t q_stride, int64_t rows,
-                           int64_t n) {
+  /// scores[rows, n] = q[rows, D] * k[n, D]^T.
+  TN_FN void multiply_keys(int64_t rows, int64_t n) {
     Tile t = {};
     t.lda = q_stride;
     t.k = D;
     t.ldc = key_block;
-    multiply_panels(t, q, packed_k, rows, n, scores);
+    multiply_panels(t, q, packed_k, rows, n, this->scores);
   }
 
   /// acc[rows, Dv] (+)= scores[rows, n] * v[n, Dv].
@@ -285,45 +133,17 @@ template <class Cfg> struct QueryBlock {
     t.lda = key_block;
     t.k = n;
     t.ldc = wide_v;
-    t.accumulate = !first_block;
-    multiply_panels(t, scores, packed_v, rows, Dv, acc);
+    t.accumulate = !this->first_block;
+    multiply_panels(t, this->scores, packed_v, rows, Dv, this->acc);
   }
+};
 
-  /// The queries [from, to) of head h of batch b.
-  void run(const A &a, int64_t b, int64_t h, int64_t from, int64_t to) {
-    int64_t rows = to - from, g = h / a.group;
-    const tn_view &qv = a.views[0], &kv = a.views[1], &vv = a.views[2];
-    const float *q = a.row(0, b, from, h);
-    int64_t q_stride = qv.stride[1];
-    if (qv.stride[3] != 1) {
-      for (int64_t i = 0; i < rows; ++i)
-        for (int64_t d = 0; d < D; ++d)
-          packed_q[i * D + d] = q[i * q_stride + d * qv.stride[3]];
-      q = packed_q;
-      q_stride = D;
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      max[r] = score_none;
-      sum[r] = 0;
-    }
-    int64_t first = a.seen(from).begin / key_block * key_block;
-    int64_t end = a.seen(to - 1).end;
-    first_block = true;
-    for (; first < end; first += key_block) {
-      int64_t n = min_of(key_block, end - first);
-      pack_panels(a.row(1, b, first, g), D, n, kv.stride[3], kv.stride[1],
-                  packed_k);
-      pack_panels(a.row(2, b, first, g), n, Dv, vv.stride[1], vv.stride[3],
-                  packed_v);
-      multiply_keys(q, q_stride, rows, n);
-      for (int64_t r = 0; r < rows; ++r)
-        soften(a, b, h, from + r, r, first, n);
-      multiply_values(rows, n);
-      first_block = false;
-    }
-    for (int64_t r = 0; r < rows; ++r)
-      a.finish(b, h, from + r, acc + r * wide_v, sum[r], max[r]);
-  }
+/// What multiplies for a Cfg.
+template <class Cfg, bool Tiled = attends_by_tiles<Cfg>()> struct BlockFor {
+  using type = QueryBlock<Cfg>;
+};
+template <class Cfg> struct BlockFor<Cfg, true> {
+  using type = TileBlock<Cfg>;
 };
 
 template <class Cfg> void attention(const tn_args *args) {
@@ -338,11 +158,11 @@ template <class Cfg> void attention(const tn_args *args) {
   Range mine = share(args, a.batch * a.heads * blocks);
   if (mine.begin == mine.end)
     return;
-  QueryBlock<Cfg> block;
+  typename BlockFor<Cfg>::type block;
   for (int64_t x = mine.begin; x < mine.end; ++x) {
     int64_t head = x / blocks, from = (x - head * blocks) * height;
-    block.run(a, head / a.heads, head % a.heads, from,
-              min_of(a.queries, from + height));
+    block.attend(block, a, head / a.heads, head % a.heads, from,
+                 min_of(a.queries, from + height));
   }
 }
 
@@ -432,7 +252,7 @@ TN_FN void join_splits(const Attention<Cfg> &a, int64_t b, int64_t h, int64_t i,
   float shift = max == score_none ? 0.0f : max;
   for (int64_t s = 0; s < splits; ++s) {
     const float *p = parts + s * size;
-    float keep = QueryBlock<Cfg>::exp_of(p[0] - shift);
+    float keep = SoftmaxBlock<Cfg>::exp_of(p[0] - shift);
     sum += p[1] * keep;
     for (int64_t d = 0; d < Dv; ++d)
       acc[d] += p[2 + d] * keep;

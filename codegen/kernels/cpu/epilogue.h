@@ -57,8 +57,12 @@ struct EpilogueArgs {
 };
 
 /// The type of a bool operand where elements have type V.
-template <class V> struct MaskType { using type = tn_bool; };
-template <> struct MaskType<vf> { using type = vm; };
+template <class V> struct MaskType {
+  using type = tn_bool;
+};
+template <> struct MaskType<vf> {
+  using type = vm;
+};
 template <class V> using mask_type = typename MaskType<V>::type;
 
 /// The first n elements at p + offset, elements `stride` apart; a scalar V

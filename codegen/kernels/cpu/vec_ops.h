@@ -339,11 +339,13 @@ TN_FN vm tn_to_bool(vf x) { return ~(x == vf(0)); }
 TN_FN vm tn_to_bool(vm x) { return x; }
 
 template <class To>
-requires(tn_is_float<To> && sizeof(To) == 4) TN_FN vf tn_cast(vf x) {
+  requires(tn_is_float<To> && sizeof(To) == 4)
+TN_FN vf tn_cast(vf x) {
   return x;
 }
 template <class To>
-requires(tn_is_float<To> && sizeof(To) == 4) TN_FN vf tn_cast(vm x) {
+  requires(tn_is_float<To> && sizeof(To) == 4)
+TN_FN vf tn_cast(vm x) {
   return select(x, vf(1), vf(0));
 }
 
