@@ -11,9 +11,9 @@
 
 namespace tenon::rt {
 
-/// Bytes per second at which `threads` threads read `bytes`, again and again
-/// for at least `seconds`, once all of it was read before; 0 if it cannot be
-/// measured. What fits into a cache is read from there, as a model would.
+/// Bytes per second at which `threads` threads read `bytes` in the best of many
+/// rounds that take `seconds`, once all of it was read before; 0 if it cannot
+/// be measured. What fits into a cache is read from there, as a model would.
 double readBandwidth(Bytes bytes, unsigned threads, double seconds = 0.2);
 
 } // namespace tenon::rt

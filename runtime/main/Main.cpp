@@ -13,6 +13,7 @@
 #include "runtime/main/Devices.h"
 #include "runtime/main/Generate.h"
 #include "runtime/main/Options.h"
+#include "runtime/main/Profile.h"
 #include "runtime/main/Report.h"
 #include "runtime/main/SelfTest.h"
 
@@ -103,9 +104,12 @@ void printMemoryNote(const Session &session) {
     std::fprintf(stderr, "%s\n", note.c_str());
 }
 
-Status writeTrace(const Session &session, const std::string &path) {
+/// The trace to `path`, the table to the standard error stream.
+Status writeProfile(const Runner &runner, const std::string &path) {
+  const Session &session = *runner.session;
   if (path.empty())
     return {};
+  std::fputs(profileText(session, runner.payload.weights()).c_str(), stderr);
   auto file = OutputFile::create(path);
   if (!file.ok())
     return file.status();
@@ -167,7 +171,7 @@ Status run(Runner &runner, const Options &options) {
   }
   if (Status status = writeNpzFile(options.outputs, outputs); !status.ok())
     return status;
-  return writeTrace(session, options.profile);
+  return writeProfile(runner, options.profile);
 }
 
 Status bench(Runner &runner, const Options &options) {
@@ -207,7 +211,7 @@ Status bench(Runner &runner, const Options &options) {
     session.enableProfile();
     if (Status status = session.run(); !status.ok())
       return status;
-    if (Status status = writeTrace(session, options.profile); !status.ok())
+    if (Status status = writeProfile(runner, options.profile); !status.ok())
       return status;
   }
   std::fputs((options.json ? benchJson(result) : benchText(result)).c_str(),

@@ -42,7 +42,8 @@ flags
                          large pages
   --seconds=S            how long --bench measures (default 2)
   --json                 --bench and --info print one JSON object
-  --profile=FILE.json    with --run or --bench: write a trace for Perfetto
+  --profile=FILE.json    with --run or --bench: show where the time went, write
+                         a trace for Perfetto
 
 flags of --generate and --interactive (defaults: the model's generation config)
   --max-tokens=N         how many tokens at most (default 256)

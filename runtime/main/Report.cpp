@@ -184,27 +184,4 @@ std::string benchJson(BenchResult result) {
                 static_cast<long long>(result.peakBytes));
 }
 
-std::string traceJson(const Session &session) {
-  const Plan &plan = session.model().plan();
-  std::string out = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
-  for (unsigned t = 0; t < session.threads(); ++t)
-    out += format("{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, "
-                  "\"tid\": %u, \"args\": {\"name\": \"thread %u\"}},\n",
-                  t + 1, t);
-  for (const LaunchTime &time : session.profile()) {
-    const Launch &launch = plan.launches()[time.launch];
-    out += format("{\"name\": %s, \"cat\": %s, \"ph\": \"X\", \"ts\": %.3f, "
-                  "\"dur\": %.3f, \"pid\": 1, \"tid\": %u, \"args\": "
-                  "{\"kernel\": %s, \"launch\": %u}},\n",
-                  jsonString(plan.string(launch.location)).c_str(),
-                  jsonString(plan.string(launch.kernel)).c_str(),
-                  double(time.begin) / 1e3, double(time.end - time.begin) / 1e3,
-                  time.thread + 1,
-                  jsonString(plan.string(launch.kernel)).c_str(), time.launch);
-  }
-  // JSON has no comma before the end; this event closes the list.
-  return out + "{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, "
-               "\"args\": {\"name\": \"tenon\"}}\n]}\n";
-}
-
 } // namespace tenon::rt

@@ -38,10 +38,6 @@ struct BenchResult {
 std::string benchText(BenchResult result);
 std::string benchJson(BenchResult result);
 
-/// A trace of the session's last run that Perfetto and Chrome open: a row for
-/// each thread, a slice for each launch, named by ONNX nodes.
-std::string traceJson(const Session &session);
-
 /// `text` as a JSON string, with its quotes.
 std::string jsonString(const std::string &text);
 } // namespace tenon::rt

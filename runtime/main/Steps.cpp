@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/main/Steps.h"
 
+#include "runtime/main/Profile.h"
 #include "runtime/main/Report.h"
 
 #include <algorithm>
@@ -22,19 +23,6 @@ struct Step {
   StepKind kind;
   size_t first, last; ///< launches, inclusive
   int layer = -1;
-};
-
-struct Cost {
-  size_t launches = 0;
-  int64_t flops = 0, bytes = 0;
-  double milliseconds = 0;
-
-  void add(const Cost &other) {
-    launches += other.launches;
-    flops += other.flops;
-    bytes += other.bytes;
-    milliseconds += other.milliseconds;
-  }
 };
 
 /// Finds the steps in the launches of a session's last run. A transformer is a
@@ -156,12 +144,12 @@ public:
   std::string text() {
     std::string out = format("%-22s %-34s %9s %10s %10s\n", "", "shapes",
                              "FLOPs", "bytes", "time");
-    Cost later, all;
+    LaunchCost later, all;
     int lastLayer = -1;
     for (const Step &step : steps)
       lastLayer = std::max(lastLayer, step.layer);
     for (const Step &step : steps) {
-      Cost cost = costOf(step);
+      LaunchCost cost = costOf(step);
       all.add(cost);
       if (step.layer >= 1) {
         later.add(cost);
@@ -184,7 +172,7 @@ private:
   }
 
   static std::string row(const std::string &name, const std::string &shapes,
-                         const Cost &cost) {
+                         const LaunchCost &cost) {
     return format("%-22s %-34s %9s %10s %7.3f ms\n", name.c_str(),
                   shapes.c_str(), count(double(cost.flops)).c_str(),
                   describeBytes(double(cost.bytes)).c_str(), cost.milliseconds);
@@ -216,27 +204,10 @@ private:
                true));
   }
 
-  int64_t valueOf(ExprId id) const {
-    return id == none ? 0 : session.values()[id];
-  }
-
-  Cost costOf(const Step &step) const {
-    Cost cost;
-    size_t threads = session.threads();
-    auto times = session.profile();
-    for (size_t i = step.first; i <= step.last; ++i) {
-      ++cost.launches;
-      cost.flops += valueOf(plan.launches()[i].flops);
-      cost.bytes += valueOf(plan.launches()[i].bytes);
-      if (times.size() < (i + 1) * threads)
-        continue;
-      int64_t begin = INT64_MAX, end = 0;
-      for (const LaunchTime &time : times.subspan(i * threads, threads)) {
-        begin = std::min(begin, time.begin);
-        end = std::max(end, time.end);
-      }
-      cost.milliseconds += double(end - begin) / 1e6;
-    }
+  LaunchCost costOf(const Step &step) const {
+    LaunchCost cost;
+    for (size_t i = step.first; i <= step.last; ++i)
+      cost.add(rt::costOf(session, i));
     return cost;
   }
 
