@@ -69,13 +69,14 @@ TN_FN __m512i join_upper(vf x, vf y) {
 
 TN_FN vf upper(vf x) { return from_bits(bits(x) & vi(int32_t(0xffff0000))); }
 
-/// A number whose upper half is x rounded to bf16, halves away from zero; NaN
-/// becomes a quiet one.
+/// A number whose upper half is x rounded to bf16, to nearest even; NaN becomes
+/// a quiet one.
 TN_FN vf round_upper(vf x) {
-  __m512i u = bits(x).v;
-  return vf(_mm512_castsi512_ps(
-      _mm512_mask_add_epi32(_mm512_or_si512(u, _mm512_set1_epi32(0x400000)),
-                            (x == x).m, u, _mm512_set1_epi32(0x8000))));
+  __m512i u = bits(x).v, one = _mm512_set1_epi32(1);
+  __m512i up = _mm512_add_epi32(_mm512_and_si512(_mm512_srli_epi32(u, 16), one),
+                                _mm512_set1_epi32(0x7fff));
+  return vf(_mm512_castsi512_ps(_mm512_mask_add_epi32(
+      _mm512_or_si512(u, _mm512_set1_epi32(0x400000)), (x == x).m, u, up)));
 }
 
 /// `Parts` parts of the numbers x and y, those of lane i side by side, to 64

@@ -22,7 +22,7 @@
 /// Shapes as for gemm. C may not overlap any operand.
 ///
 /// With AMX, products of 16 rows and more with K a multiple of 32: the threads
-/// share the rows of A and round them to nearest, then, after a barrier,
+/// share the rows of A and round them to nearest even, then, after a barrier,
 /// multiply as tile_product.h has it; what is denormal in bf16 counts as zero.
 /// Else A stays f32 and B is widened, exactly: one chain of fused multiply-adds
 /// per element in order of k, on up to 12 rows (AVX2: 2, generic: 1) and two
