@@ -18,7 +18,6 @@
 
 #include "ir/eval/Compare.h"
 #include "ir/support/Diag.h"
-#include "passes/Pipelines.h"
 #include "test/support/Cases.h"
 #include "tools/tenon-run/Target.h"
 #include "llvm/Support/LineIterator.h"
@@ -61,16 +60,6 @@ llvm::Expected<Case> readCase(unsigned number,
           test::checkInputs(result.module->entry(), result.inputs))
     return error;
   return result;
-}
-
-llvm::Error runPasses(ir::Module &module, llvm::StringRef target) {
-  passes::PassOptions options;
-  options.halves =
-      target == "cpu" ? passes::Halves::Weights : passes::Halves::Everywhere;
-  passes::Remarks remarks;
-  auto result = passes::runPipeline(module, ir::Stage::Fused, options, remarks,
-                                    llvm::nulls());
-  return result ? llvm::Error::success() : result.takeError();
 }
 
 void runCase(const Case &test, run::Target &target) {
@@ -136,7 +125,7 @@ int main(int argc, char **argv) {
       continue;
     }
     if (target != "ref")
-      if (llvm::Error error = runPasses(*read->module, target)) {
+      if (llvm::Error error = test::runPasses(*read->module, target)) {
         report(number - 1, "passes", std::move(error));
         continue;
       }

@@ -186,16 +186,6 @@ struct Compiled {
   std::unique_ptr<ir::Module> module;
 };
 
-llvm::Error runPipeline(ir::Module &module, llvm::StringRef target) {
-  passes::PassOptions options;
-  options.halves =
-      target == "cpu" ? passes::Halves::Weights : passes::Halves::Everywhere;
-  passes::Remarks remarks;
-  auto result = passes::runPipeline(module, ir::Stage::Fused, options, remarks,
-                                    llvm::nulls());
-  return result ? llvm::Error::success() : result.takeError();
-}
-
 /// Runs one form of a graph on all its data. False after a report.
 bool runCompiled(const Compiled &form, run::Target &target) {
   for (Oracle &oracle : form.graph->oracles) {
@@ -219,7 +209,7 @@ void runBatch(std::vector<Graph> &graphs, llvm::StringRef targetName) {
   std::vector<Compiled> forms;
   for (Graph &graph : graphs) {
     Compiled passed{&graph, "with passes", graph.imported->clone()};
-    if (llvm::Error error = runPipeline(*passed.module, targetName)) {
+    if (llvm::Error error = test::runPasses(*passed.module, targetName)) {
       fail(graph, "error", std::move(error));
       continue;
     }

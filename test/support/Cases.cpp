@@ -10,6 +10,7 @@
 #include "ir/eval/Evaluator.h"
 #include "ir/support/Diag.h"
 #include "ir/verify/Verify.h"
+#include "passes/Pipelines.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <algorithm>
@@ -50,6 +51,16 @@ llvm::Error test::checkInputs(const ir::Func &func, const Tensors &inputs) {
       return userError("input {0} is {1}, expected {2}", i,
                        mnemonic(input.element), func.body.argument(i)->type);
   return llvm::Error::success();
+}
+
+llvm::Error test::runPasses(ir::Module &module, llvm::StringRef target) {
+  passes::PassOptions options;
+  options.halves =
+      target == "cpu" ? passes::Halves::Weights : passes::Halves::Everywhere;
+  passes::Remarks remarks;
+  auto result = passes::runPipeline(module, ir::Stage::Fused, options, remarks,
+                                    llvm::nulls());
+  return result ? llvm::Error::success() : result.takeError();
 }
 
 void test::report(unsigned number, llvm::StringRef status, llvm::Error error) {

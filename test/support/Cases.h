@@ -28,6 +28,9 @@ llvm::Expected<Tensors> readTensors(llvm::StringRef path);
 /// An error unless \p inputs are as many and of such types as \p func takes.
 llvm::Error checkInputs(const ir::Func &func, const Tensors &inputs);
 
+/// Runs the passes on \p module as compiling for \p target does.
+llvm::Error runPasses(ir::Module &module, llvm::StringRef target);
+
 /// Prints `NUMBER STATUS MESSAGE`, separated by tabs, on one line of standard
 /// output.
 void report(unsigned number, llvm::StringRef status,
