@@ -79,18 +79,24 @@ template <class Way> struct PanelSplitter {
   uint16_t *out;     ///< [steps][part][panel][16][32]
   vf largest[2];
   int64_t piece, end; ///< the next piece and the one to stop before
+  /// Rows that are left of the panel, and the elements of one: what lies behind
+  /// a panel is the tile's other one, and behind that the next tile's.
+  int64_t left, size;
 
   TN_FN void run(int64_t count) {
     constexpr int64_t step = AmxMemory<Way>::b_step;
     constexpr int64_t half = amx_depth / 2 * panel_columns;
-    constexpr int64_t ahead = 4096 / sizeof(B);
+    // Far enough for memory to answer, into the L2 cache: tiles are loaded from
+    // there, and the lines that L1 can await at a time are theirs.
+    constexpr int64_t rows = 2048 / sizeof(B) / panel_columns;
+    constexpr int64_t ahead = rows * panel_columns;
     for (; count > 0 && piece < end; --count, ++piece) {
       int64_t p = piece & 1, row = piece >> 1, in_step = row & 15;
       const B *in = panel[p] + (2 * row - in_step) * panel_columns;
       vf x = load_single(in), y = load_single(in + half);
-      // A page ahead: what is next in a panel, or the panel that is next.
-      __builtin_prefetch(in + ahead);
-      __builtin_prefetch(in + half + ahead);
+      const B *next = in + ahead + (2 * row + rows < left ? 0 : size);
+      __builtin_prefetch(next, 0, 2);
+      __builtin_prefetch(next + half, 0, 2);
       largest[p] = max_magnitude(max_magnitude(x, y), largest[p]);
       split_lanes<Way::b_parts, Way::b_parts == 2>(
           x, y,
@@ -374,9 +380,10 @@ template <class Way, class Epilogue> struct AmxGemm {
     for (int i = 0; i < 2; ++i)
       splitter.largest[i] =
           first ? vf(0) : load(column_max(p) + i * panel_columns);
-    int64_t left = k - p.k0 - p.at;
-    if (left < steps(p) * amx_depth)
-      copy_rest(left);
+    splitter.left = k - p.k0 - p.at;
+    splitter.size = k * panel_columns;
+    if (splitter.left < steps(p) * amx_depth)
+      copy_rest(splitter.left);
   }
 
   TN_FN void end_split(const Place &p) {
@@ -485,6 +492,7 @@ template <class Way, class Epilogue> struct AmxGemm {
       int64_t row = first + step - AmxPending::checks;
       if (step < AmxPending::checks) {
         p.look(first, step);
+        fetch_lines(first + step * 4, 4);
         continue;
       }
       if (row >= p.rows)
@@ -494,6 +502,16 @@ template <class Way, class Epilogue> struct AmxGemm {
       finish_tile<Epilogue>(p.sums + row * amx_columns, amx_columns,
                             c + (p.row + row) * ldc + p.col, ldc, 1, p.columns,
                             p.row + row, p.col, *e);
+    }
+  }
+
+  /// Lines of C of some pending rows, for writing.
+  TN_FN void fetch_lines(int64_t first, int64_t count) const {
+    float *line = c + (pending.row + first) * ldc + pending.col;
+    for (int64_t i = first; i < min_of(first + count, pending.rows);
+         ++i, line += ldc) {
+      __builtin_prefetch(line, 1);
+      __builtin_prefetch(line + panel_columns, 1);
     }
   }
 
