@@ -88,6 +88,9 @@ TEST(ManyRows, Sizes) {
   checkSizes<100, 769>({77, 193});
   checkSizes<70, 1601>({200});
   checkSizes<1100, 64>({210});
+  // One more row than a block has: many rows by a short K, seven row pairs.
+  checkSizes<33, 64>({512, 513});
+  checkSizes<40, 768>({197, 225});
 }
 
 /// Relative root mean square error.

@@ -45,9 +45,13 @@ inline namespace TN_FORM {
 /// Rows and columns of a unit of work, steps of K, steps in a unit.
 inline constexpr int64_t amx_rows = 32, amx_columns = 32, amx_depth = 32,
                          amx_steps = 24;
-/// The largest blocks: K in one, row pairs, column tiles, kept sums.
-inline constexpr int64_t amx_block_k = 768, amx_block_pairs = 6,
-                         amx_block_tiles = 128, amx_block_sums = 192 * 768;
+/// The largest blocks: K in one, row pairs, column tiles, kept sums; steps of
+/// row pairs, which are 6 KB each where A has three parts.
+inline constexpr int64_t amx_block_k = 768, amx_block_pairs = 16,
+                         amx_block_tiles = 128, amx_block_sums = 192 * 768,
+                         amx_block_a = 168;
+/// Row pairs in a block where sums over many blocks of K are kept beside it.
+inline constexpr int64_t amx_kept_pairs = 6;
 static_assert(amx_columns == tile_columns);
 
 /// A thread's memory for what it has split and summed.
@@ -55,8 +59,7 @@ template <class Way> struct AmxMemory {
   /// Elements of one step's tiles: [parts][two tiles].
   static constexpr int64_t a_step = Way::a_parts * 2 * tile_elements;
   static constexpr int64_t b_step = Way::b_parts * 2 * tile_elements;
-  static constexpr int64_t block_steps = amx_block_k / amx_depth;
-  alignas(64) uint16_t a[amx_block_pairs * block_steps * a_step];
+  alignas(64) uint16_t a[amx_block_a * a_step];
   alignas(64) uint16_t b[2][amx_steps * b_step];
   alignas(64) float sums[amx_block_sums];
   /// The largest magnitude in each row of A, first 16 candidates each, and in
@@ -311,7 +314,10 @@ template <class Way, class Epilogue> struct AmxGemm {
     if (pairs.begin == pairs.end || columns.begin == columns.end)
       return;
     depth = round_up(even(k, amx_block_k), amx_depth);
-    rows = even(pairs.end - pairs.begin, amx_block_pairs);
+    rows = even(
+        pairs.end - pairs.begin,
+        depth < k ? amx_kept_pairs
+                  : min_of(amx_block_a / (depth / amx_depth), amx_block_pairs));
     // Sums over one block of K go to C soon, those of many are kept.
     int64_t most = depth < k ? amx_block_sums / (amx_rows * amx_columns) / rows
                              : amx_block_tiles;
@@ -554,7 +560,7 @@ template <class Cfg> TN_FN bool uses_amx(int64_t rows) {
 /// 10, and splitting two panels for each block of row pairs 4.
 inline int64_t amx_cost(int64_t pairs, int64_t columns) {
   return pairs * columns * 12 + pairs * 10 +
-         columns * ceil_div(pairs, amx_block_pairs) * 4;
+         columns * ceil_div(pairs, amx_kept_pairs) * 4;
 }
 
 /// The product that `g` describes: row pairs `pairs`, column tiles `columns`.
