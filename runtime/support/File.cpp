@@ -85,9 +85,7 @@ Result<MappedFile> MappedFile::map(int fd, uint64_t offset, uint64_t size,
     return file;
   uint64_t page = uint64_t(sysconf(_SC_PAGESIZE));
   uint64_t lead = huge ? 0 : offset % page;
-  file.length = size + lead;
-  if (huge)
-    file.length = (size + hugePage - 1) / hugePage * hugePage;
+  file.length = size + (huge ? hugePage : lead);
   void *base = huge ? mmap(nullptr, file.length, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
                     : mmap(nullptr, file.length, PROT_READ, MAP_SHARED, fd,
@@ -98,7 +96,10 @@ Result<MappedFile> MappedFile::map(int fd, uint64_t offset, uint64_t size,
   file.base = base;
   uint8_t *start = static_cast<uint8_t *>(base) + lead;
   if (huge) {
-    madvise(base, file.length, MADV_HUGEPAGE);
+    // What is left behind the last whole large page lies in small ones: it
+    // would take up to 2 MB more than there are bytes.
+    start += -reinterpret_cast<uint64_t>(base) % hugePage;
+    madvise(start, size / hugePage * hugePage, MADV_HUGEPAGE);
     if (!readFully(fd, start, size, offset))
       return TN_ERROR("cannot read %llu bytes: %s",
                       static_cast<unsigned long long>(size),

@@ -93,6 +93,7 @@ template <class Way> struct PanelSplitter {
     // there, and the lines that L1 can await at a time are theirs.
     constexpr int64_t rows = 2048 / sizeof(B) / panel_columns;
     constexpr int64_t ahead = rows * panel_columns;
+    constexpr int64_t part_elements = 2 * tile_elements, steps_ahead = 3;
     for (; count > 0 && piece < end; --count, ++piece) {
       int64_t p = piece & 1, row = piece >> 1, in_step = row & 15;
       const B *in = panel[p] + (2 * row - in_step) * panel_columns;
@@ -101,10 +102,13 @@ template <class Way> struct PanelSplitter {
       __builtin_prefetch(next, 0, 2);
       __builtin_prefetch(next + half, 0, 2);
       largest[p] = max_magnitude(max_magnitude(x, y), largest[p]);
-      split_lanes<Way::b_parts, Way::b_parts == 2>(
-          x, y,
-          out + (row >> 4) * step + p * tile_elements + in_step * amx_depth,
-          2 * tile_elements);
+      uint16_t *to =
+          out + (row >> 4) * step + p * tile_elements + in_step * amx_depth;
+      split_lanes<Way::b_parts, Way::b_parts == 2>(x, y, to, part_elements);
+      // Loads of tiles wait for stores that wait for their lines.
+      TN_UNROLL
+      for (int part = 0; part < Way::b_parts; ++part)
+        __builtin_prefetch(to + steps_ahead * step + part * part_elements, 1);
     }
   }
 };
