@@ -16,7 +16,8 @@
 /// half a 2 MB L2 cache meet one pair of panels after another. The last tile of
 /// rows begins with rows that the one before it had. Sums of a unit are
 /// finished while the next one's are made, and the panels after these are
-/// fetched.
+/// fetched. So are lines of C: tiles are loaded from L2, and a store that waits
+/// for its line would have them wait too.
 ///
 /// Each element's sum is one chain in order of k, whatever the thread.
 ///
@@ -63,7 +64,7 @@ constexpr bool tiles_serve(int64_t rows, int64_t row_bytes) {
 template <class Kind, int64_t N, int64_t RowBytes, class Epilogue>
 struct TileProduct : TileOperands {
   static constexpr int64_t steps = RowBytes / tile_line,
-                           step_bytes = 16 * tile_line;
+                           step_bytes = 16 * tile_line, rows_ahead = 4;
   using Sum = typename Kind::Sum;
   EpilogueArgs &e;
   /// Sums of a unit being made and of one being finished.
@@ -158,11 +159,22 @@ struct TileProduct : TileOperands {
     end = min_of(from + unit_rows, m);
     col = column;
     now ^= 1;
+    for (int64_t r = row; r < row + rows_ahead; ++r)
+      fetch_line(r);
+  }
+
+  /// Row `r` of C among those to be finished, for writing.
+  TN_FN void fetch_line(int64_t r) const {
+    if (r >= end)
+      return;
+    __builtin_prefetch(c + r * ldc + col, 1);
+    __builtin_prefetch(c + r * ldc + col + panel_columns, 1);
   }
 
   /// Finishes `count` rows.
   TN_FN void finish(int64_t count) {
     for (; count > 0; --count, ++row) {
+      fetch_line(row + rows_ahead);
       // Where the row lies in its tile, which may begin with earlier rows.
       int64_t tile = (row - from) / 16, t = from / 16 + tile;
       const Sum *in =
