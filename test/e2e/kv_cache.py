@@ -16,7 +16,7 @@ import onnx
 import onnxruntime
 import stored_masks
 from language_models import CAPACITY, Library, check_tiny, far
-from models import ROOT, compile_model
+from models import ROOT, Report, compile_model
 
 TINY = ROOT / "test/models/tiny"
 MODELS = ["gpt2-tiny-ts", "gpt2-tiny-ts14", "gpt2-tiny-dynamo", "llama-tiny-ts", "llama-tiny-ts-sdpa", "llama-tiny-dynamo",
@@ -113,13 +113,7 @@ def check_stored_masks(tenon, scratch):
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    tenon, failed = sys.argv[1], 0
-
-    def report(name, problems):
-        nonlocal failed
-        failed += bool(problems)
-        print("\n     ".join([f"{'FAIL' if problems else 'ok  '} {name}", *problems]), flush=True)
-
+    tenon, report = sys.argv[1], Report()
     with tempfile.TemporaryDirectory() as scratch:
         scratch = Path(scratch)
         for name in sys.argv[2:] or MODELS:
@@ -128,21 +122,21 @@ def main():
                 compile_model(tenon, TINY / name / "model.onnx", out, *flags)
                 return Library(out)
             state = library("state", "--kv-cache", f"--max-context={CAPACITY}")
-            report(name, check_tiny(library("plain"), state) + check_tiny(library("cached", "--kv-cache"), state))
+            report.add(name, check_tiny(library("plain"), state) + check_tiny(library("cached", "--kv-cache"), state))
         if sys.argv[2:]:
-            sys.exit(failed != 0)
+            report.end()
         for name in ("gpt2-tiny-dynamo", "llama-tiny-ts"):
-            report(f"text of {name}", check_text(tenon, scratch, name))
-        report("stored masks", check_stored_masks(tenon, scratch))
-        report("faults", check_faults(tenon, scratch))
+            report.add(f"text of {name}", check_text(tenon, scratch, name))
+        report.add("stored masks", check_stored_masks(tenon, scratch))
+        report.add("faults", check_faults(tenon, scratch))
         for name, reason in REFUSED.items():
             done = subprocess.run([tenon, "compile", TINY / name / "model.onnx", "-o", scratch / "no", "--kv-cache"], capture_output=True, text=True)
             right = done.returncode == 1 and reason in done.stderr
-            report(f"{name} is refused", [] if right else [f"exit {done.returncode}: {done.stderr}"])
+            report.add(f"{name} is refused", [] if right else [f"exit {done.returncode}: {done.stderr}"])
         done = subprocess.run([tenon, "compile", TINY / "gpt2-tiny-ts/model.onnx", "-o", scratch / "no", "--kv-cache", "--max-context=200"],
                               capture_output=True, text=True)
-        report("a context beyond the positions", [] if done.returncode == 1 and "128" in done.stderr else [done.stderr])
-    sys.exit(failed != 0)
+        report.add("a context beyond the positions", [] if done.returncode == 1 and "128" in done.stderr else [done.stderr])
+    report.end()
 
 
 if __name__ == "__main__":

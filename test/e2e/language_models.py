@@ -16,7 +16,7 @@ import genai_model
 import numpy as np
 import onnx
 import onnxruntime
-from models import ROOT, compile_model
+from models import ROOT, Report, compile_model
 
 MODELS = ["llama-tiny-kv-ts", "llama-tiny-kv-dynamo", "gpt2-tiny-kv-ts", "gpt2-tiny-kv-dynamo", "qwen2-micro-dynamo23"]
 CAPACITY = 24
@@ -135,15 +135,7 @@ def check_samples(lm, samples):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    failed = 0
-
-    def report(name, problems):
-        nonlocal failed
-        failed += bool(problems)
-        print(f"{'FAIL' if problems else 'ok  '} {name}", flush=True)
-        for problem in problems:
-            print(f"     {problem}")
-
+    report = Report()
     with tempfile.TemporaryDirectory() as scratch:
         def library(model, out, *flags):
             compile_model(sys.argv[1], model, Path(scratch) / out, *flags)
@@ -151,16 +143,16 @@ def main():
 
         for name in MODELS:
             model = ROOT / "test/models/tiny" / name / "model.onnx"
-            report(name, check_tiny(library(model, f"{name}.so"),
-                                    library(model, f"{name}-state.so", f"--max-context={CAPACITY}")))
+            report.add(name, check_tiny(library(model, f"{name}.so"),
+                                        library(model, f"{name}-state.so", f"--max-context={CAPACITY}")))
         model = Path(scratch) / "genai.onnx"
         onnx.save(genai_model.make(), model)
         plain, state = library(model, "g.so"), library(model, "g-state.so", f"--max-context={CAPACITY}")
-        report("genai", check_tiny(plain, state) + against_onnxruntime(model, plain) + against_onnxruntime(model, state))
+        report.add("genai", check_tiny(plain, state) + against_onnxruntime(model, plain) + against_onnxruntime(model, state))
         folder = ROOT / "test/models/shakespeare"
         samples = json.loads((folder / "samples.json").read_text())["samples"]
-        report("shakespeare", check_samples(library(folder / "model.onnx", "s.so", "--max-context=256"), samples))
-    sys.exit(failed != 0)
+        report.add("shakespeare", check_samples(library(folder / "model.onnx", "s.so", "--max-context=256"), samples))
+    report.end()
 
 
 if __name__ == "__main__":

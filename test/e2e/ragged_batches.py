@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 import stored_masks
 from language_models import Library
-from models import ROOT, compile_model
+from models import ROOT, Report, compile_model
 
 STATE, DERIVED = "--max-context=40", "--kv-cache"
 # Where padding changes nothing, as the plan says it: windows see distances between slots, tables of positions the slots
@@ -77,7 +77,7 @@ def wrong_place(tenon, model, flags, place, out):
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    failed = 0
+    report = Report()
     with tempfile.TemporaryDirectory() as scratch:
         made = {name: Path(scratch) / f"{name}.onnx" for name in ("genai", "masks")}
         onnx.save(genai_model.make(), made["genai"])
@@ -90,9 +90,8 @@ def main():
             compile_model(sys.argv[1], model, path, *flags)
             problems = [p for where in ("before", "behind") for p in check(path, where)]
             problems += [] if place is None else wrong_place(sys.argv[1], model, flags, place, path.with_suffix(".tnk"))
-            failed += bool(problems)
-            print("\n     ".join([f"{'FAIL' if problems else 'ok  '} {name} {' '.join(flags)}", *problems]), flush=True)
-    sys.exit(failed != 0)
+            report.add(f"{name} {' '.join(flags)}", problems)
+    report.end()
 
 
 if __name__ == "__main__":

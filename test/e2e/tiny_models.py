@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from models import ROOT, compile_model, differences, run_artifact
+from models import ROOT, Report, compile_model, differences, run_artifact
 
 TOLERANCE = 1e-4
 
@@ -37,19 +37,15 @@ def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     folders = [Path(f) for f in sys.argv[2:]] or sorted((ROOT / "test/models/tiny").iterdir())
-    failed = 0
+    report = Report()
     with tempfile.TemporaryDirectory() as scratch:
         for folder in folders:
             try:
                 problems, worst, seconds = check(sys.argv[1], folder, scratch)
             except RuntimeError as e:
                 problems, worst, seconds = [str(e)], float("nan"), 0
-            failed += bool(problems)
-            print(f"{'FAIL' if problems else 'ok  '} {folder.name:28} largest difference {worst:.2e}, compiled in {seconds:.1f} s", flush=True)
-            for p in problems:
-                print(f"     {p}")
-    print(f"{len(folders) - failed} passed, {failed} failed")
-    sys.exit(failed != 0)
+            report.add(f"{folder.name:28} largest difference {worst:.2e}, compiled in {seconds:.1f} s", problems)
+    report.end()
 
 
 if __name__ == "__main__":
