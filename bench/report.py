@@ -24,7 +24,6 @@ def summarise(row, machine, how):
     limits = {"arithmetic": row["flops"] / compute * 1e-6, "memory": row["bytes"] / bandwidth * 1e-6}
     row["limit_ms"] = limits
     row["share_of_limit"] = max(limits.values()) / row["median_ms"]["tenon"]
-    row["load_ratio"] = row["load_s"]["tenon"] / row["load_s"][row["best_peer"]] if row["best_peer"] else None
     return row
 
 
