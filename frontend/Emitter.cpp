@@ -211,10 +211,16 @@ Value *Emitter::reduce(OpKind kind, Value *x, ArrayRef<int64_t> axes,
   return op(kind, {x}, attrs);
 }
 
-Value *Emitter::softmax(Value *x, int64_t axis) {
+Value *Emitter::softmax(Value *x, int64_t axis, OpKind kind) {
   AxisAttrs attrs;
   attrs.axis = axis;
-  return op(OpKind::Softmax, {x}, attrs);
+  if (failed() || x->element() != ElementType::F64)
+    return op(kind, {x}, attrs);
+  Value *shifted = sub(x, reduce(OpKind::ReduceMax, x, {axis}, true));
+  Value *powers = op(OpKind::Exp, {shifted});
+  Value *sum = reduce(OpKind::ReduceSum, powers, {axis}, true);
+  return kind == OpKind::Softmax ? op(OpKind::Div, {powers, sum})
+                                 : sub(shifted, op(OpKind::Log, {sum}));
 }
 
 Value *Emitter::gather(Value *x, Value *indices, int64_t axis) {

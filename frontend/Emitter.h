@@ -110,7 +110,9 @@ public:
   ir::Value *matmul(ir::Value *a, ir::Value *b);
   ir::Value *reduce(ir::OpKind kind, ir::Value *x, llvm::ArrayRef<int64_t> axes,
                     bool keepdims);
-  ir::Value *softmax(ir::Value *x, int64_t axis);
+  /// Softmax or LogSoftmax; of f64 their parts, which alone have kernels.
+  ir::Value *softmax(ir::Value *x, int64_t axis,
+                     ir::OpKind kind = ir::OpKind::Softmax);
   ir::Value *gather(ir::Value *x, ir::Value *indices, int64_t axis);
   ir::Value *concat(llvm::ArrayRef<ir::Value *> values, int64_t axis);
   /// Elements start .. start + size - 1 of one dimension.

@@ -7,6 +7,7 @@
 #include "runtime/Npy.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <string_view>
 
@@ -156,6 +157,11 @@ void reorder(const NpyHeader &header, const uint8_t *from, uint8_t *to,
   }
 }
 
+/// The number of a signed code below a byte.
+int8_t extend(uint8_t code, unsigned bits) {
+  return int8_t(int8_t(code << (8 - bits)) >> (8 - bits));
+}
+
 } // namespace
 
 bool countElements(std::span<const int64_t> shape, uint64_t &count) {
@@ -210,10 +216,8 @@ Result<NpyHeader> parseNpyHeader(Bytes file) {
   return header;
 }
 
-Result<std::string> makeNpyHeader(DType dtype, std::span<const int64_t> shape) {
+std::string makeNpyHeader(DType dtype, std::span<const int64_t> shape) {
   const DTypeInfo &info = dtypeInfo(dtype);
-  if (info.npy[0] == '\0')
-    return TN_ERROR("an array of %s cannot be stored as npy", info.name);
   std::string dict = "{'descr': '";
   dict += info.bits > 8 && info.npy[0] != 'V' ? '<' : '|';
   dict += std::string(info.npy) + "', 'fortran_order': False, 'shape': (";
@@ -225,6 +229,56 @@ Result<std::string> makeNpyHeader(DType dtype, std::span<const int64_t> shape) {
   std::string out(reinterpret_cast<const char *>(npyMagic), sizeof(npyMagic));
   out += {1, 0, char(dict.size() & 255), char(dict.size() >> 8)};
   return out + dict;
+}
+
+bool NpyArray::fits(DType type) const {
+  const DTypeInfo &from = dtypeInfo(dtype), &to = dtypeInfo(type);
+  if (type == dtype)
+    return true;
+  if (to.bits < 8)
+    return from.bits == 8 && (raw || !std::strcmp(from.npy, to.npy));
+  return raw && to.npy[0] == 'V' && to.bits == from.bits;
+}
+
+Status NpyArray::convert(DType type) {
+  const DTypeInfo &info = dtypeInfo(type);
+  if (type != dtype && info.bits < 8) {
+    unsigned perByte = 8u / info.bits;
+    bool isSigned = type == DType::I4 || type == DType::I2;
+    uint8_t *to = data.get();
+    for (uint64_t i = 0; i < bytes; ++i) {
+      // In place: a packed byte is written after what it is made of was read.
+      uint8_t byte = to[i], code = byte & ((1u << info.bits) - 1);
+      // Raw bytes of signed numbers come with and without their sign's bits.
+      bool holds = (byte == code && (raw || !isSigned)) ||
+                   (isSigned && byte == uint8_t(extend(code, info.bits)));
+      if (!holds)
+        return TN_ERROR("'%s': element %llu is %d, which %s does not hold",
+                        printable(name).c_str(),
+                        static_cast<unsigned long long>(i),
+                        isSigned ? int8_t(byte) : byte, info.name);
+      unsigned shift = unsigned(i % perByte) * info.bits;
+      uint8_t &packed = to[i / perByte];
+      packed = uint8_t((shift ? packed : 0) | code << shift);
+    }
+    bytes = (bytes + perByte - 1) / perByte;
+  }
+  dtype = type;
+  raw = false;
+  return {};
+}
+
+std::vector<uint8_t> unpack(DType dtype, uint64_t count, const void *data) {
+  unsigned bits = dtypeInfo(dtype).bits, perByte = 8 / bits;
+  bool isSigned = dtype == DType::I4 || dtype == DType::I2;
+  const uint8_t *from = static_cast<const uint8_t *>(data);
+  std::vector<uint8_t> out(count);
+  for (uint64_t i = 0; i < count; ++i) {
+    uint8_t code =
+        (from[i / perByte] >> (i % perByte * bits)) & ((1u << bits) - 1);
+    out[i] = isSigned ? uint8_t(extend(code, bits)) : code;
+  }
+  return out;
 }
 
 Status normaliseNpy(const NpyHeader &header, Bytes data, NpyArray &array) {

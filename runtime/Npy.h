@@ -24,9 +24,11 @@ struct NpyHeader {
 
 Result<NpyHeader> parseNpyHeader(Bytes file);
 /// The header of a C-order array, padded to a multiple of 64 bytes.
-Result<std::string> makeNpyHeader(DType dtype, std::span<const int64_t> shape);
+std::string makeNpyHeader(DType dtype, std::span<const int64_t> shape);
 /// Turns `data` as the header describes it into C order and host byte order.
 Status normaliseNpy(const NpyHeader &header, Bytes data, NpyArray &array);
+/// What a file holds of `count` packed elements below a byte.
+std::vector<uint8_t> unpack(DType dtype, uint64_t count, const void *data);
 
 } // namespace tenon::rt
 

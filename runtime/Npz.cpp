@@ -282,17 +282,19 @@ Status writeArchive(std::span<const NpyView> arrays, Write write) {
   uint64_t offset = 0;
   for (const NpyView &array : arrays) {
     uint64_t count;
-    Result<std::string> header = makeNpyHeader(array.dtype, array.shape);
-    if (!header.ok())
-      return header.status();
     if (!countElements(array.shape, count) || array.name.size() > 65000)
       return TN_ERROR("array '%s' cannot be stored",
                       printable(array.name).c_str());
     StoredMember member;
     member.name = array.name + ".npy";
-    member.npyHeader = std::move(*header);
-    member.data = {static_cast<const uint8_t *>(array.data),
-                   size_t(count * (dtypeInfo(array.dtype).bits / 8))};
+    member.npyHeader = makeNpyHeader(array.dtype, array.shape);
+    unsigned bits = dtypeInfo(array.dtype).bits;
+    std::vector<uint8_t> unpacked;
+    if (bits < 8)
+      unpacked = unpack(array.dtype, count, array.data);
+    member.data = {bits < 8 ? unpacked.data()
+                            : static_cast<const uint8_t *>(array.data),
+                   size_t(count * std::max(bits / 8, 1u))};
     member.crc = crc32(member.data, crc32(asBytes(member.npyHeader)));
     member.headerOffset = offset;
     std::string local = member.localHeader();

@@ -44,11 +44,12 @@ struct NpyArray {
   AlignedBytes data;
   uint64_t bytes = 0;
 
-  /// True when the elements may be read as `type`.
-  bool fits(DType type) const {
-    return type == dtype || (raw && dtypeInfo(type).npy[0] == 'V' &&
-                             dtypeInfo(type).bits == dtypeInfo(dtype).bits);
-  }
+  /// True when the elements may be those of `type`: raw bytes of its size, or
+  /// the bytes that stand for elements below a byte.
+  bool fits(DType type) const;
+  /// Makes them so, if they fit: packs elements below a byte. An error where a
+  /// number is out of their range.
+  Status convert(DType type);
 };
 
 /// A tensor to write: C order, contiguous.

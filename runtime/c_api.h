@@ -66,7 +66,8 @@ typedef enum tenon_dtype {
 typedef struct tenon_model tenon_model;
 typedef struct tenon_session tenon_session;
 
-/** A tensor in C order. */
+/** A tensor in C order. Elements below a byte are packed, the first in the low
+ * bits; all dimensions count elements. */
 typedef struct tenon_tensor {
   tenon_dtype dtype;
   uint32_t rank;

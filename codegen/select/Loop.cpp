@@ -211,10 +211,24 @@ void addLoops(SelectTable &table) {
   table[unsigned(OpKind::Map)] = selectMap;
 }
 
+namespace {
+
+/// The bytes of elements below a byte, which lie without gaps.
+View bytesOf(View view) {
+  view.shape = {byteCount(view.element, ir::numElements(view.shape))};
+  view.strides = kernel::contiguousStrides(view.shape);
+  view.element = ElementType::U8;
+  return view;
+}
+
+} // namespace
+
 void Lowering::copy(const ir::Op &op, const View &from, const View &to) {
   View source = from;
   source.shape = to.shape; // proved equal, perhaps written differently
   Space space{{source, to}};
+  if (ir::bitWidth(from.element) < 8)
+    space.views = {bytesOf(source), bytesOf(to)};
   llvm::Error error = launchSpace(*this, op, identity(movedAs(from.element)),
                                   std::move(space), 1);
   if (error)

@@ -81,9 +81,7 @@ Value *importSoftmaxCrossEntropy(NodeView &node, Emitter &emit) {
   Value *scores = node.input(0);
   if (scores->rank() < 2)
     return node.fail("'scores' is {0}; expected [N, C, ...]", scores->type);
-  AxisAttrs classes;
-  classes.axis = 1;
-  Value *logarithms = emit.op(OpKind::LogSoftmax, {scores}, classes);
+  Value *logarithms = emit.softmax(scores, 1, OpKind::LogSoftmax);
   if (node.wantsOutput(1))
     node.setOutput(1, logarithms);
   return emit.failed() ? nullptr

@@ -26,9 +26,8 @@ namespace {
 
 Value *softmax(NodeView &node, Emitter &emit, OpKind kind) {
   Value *x = node.input(0);
-  AxisAttrs attrs;
-  attrs.axis = node.checkedAxis(node.intAttr("axis", -1), x->rank());
-  return emit.op(kind, {x}, attrs);
+  int64_t axis = node.checkedAxis(node.intAttr("axis", -1), x->rank());
+  return emit.softmax(x, axis, kind);
 }
 
 /// Up to opset 12: over all dimensions from `axis` on as one.
@@ -37,13 +36,11 @@ Value *flatSoftmax(NodeView &node, Emitter &emit, OpKind kind) {
   int64_t axis = node.checkedAxis(node.intAttr("axis", 1), x->rank());
   if (emit.failed())
     return nullptr;
-  AxisAttrs attrs;
-  attrs.axis = axis;
   if (axis + 1 == int64_t(x->rank()))
-    return emit.op(kind, {x}, attrs);
+    return emit.softmax(x, axis, kind);
   Shape flat(x->shape().take_front(axis));
   flat.push_back(numElements(x->shape().drop_front(axis)));
-  return emit.reshape(emit.op(kind, {emit.reshape(x, flat)}, attrs),
+  return emit.reshape(emit.softmax(emit.reshape(x, flat), axis, kind),
                       x->shape());
 }
 

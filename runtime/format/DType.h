@@ -16,6 +16,8 @@ namespace tenon::rt {
 /// What the runtime knows of an element type. `npy` is NumPy's type string
 /// without the byte order; types that NumPy lacks are stored as the `ml_dtypes`
 /// package stores them, as raw bytes ("V2" for bf16), and read by size alone.
+/// Of types below a byte a file has a byte for each element: the number, or the
+/// code of a float. In memory they are packed, the first in the low bits.
 struct DTypeInfo {
   const char *name;
   uint8_t bits;
@@ -27,10 +29,10 @@ inline constexpr DTypeInfo dtypeInfos[] = {
     {"bf16", 16, "V2"},      {"i64", 64, "i8"},   {"i32", 32, "i4"},
     {"i16", 16, "i2"},       {"i8", 8, "i1"},     {"u64", 64, "u8"},
     {"u32", 32, "u4"},       {"u16", 16, "u2"},   {"u8", 8, "u1"},
-    {"bool", 8, "b1"},       {"i4", 4, ""},       {"u4", 4, ""},
-    {"i2", 2, ""},           {"u2", 2, ""},       {"f8e4m3fn", 8, "V1"},
+    {"bool", 8, "b1"},       {"i4", 4, "i1"},     {"u4", 4, "u1"},
+    {"i2", 2, "i1"},         {"u2", 2, "u1"},     {"f8e4m3fn", 8, "V1"},
     {"f8e4m3fnuz", 8, "V1"}, {"f8e5m2", 8, "V1"}, {"f8e5m2fnuz", 8, "V1"},
-    {"f8e8m0", 8, "V1"},     {"f4e2m1", 4, ""},
+    {"f8e8m0", 8, "V1"},     {"f4e2m1", 4, "u1"},
 };
 inline constexpr unsigned numDTypes =
     sizeof(dtypeInfos) / sizeof(dtypeInfos[0]);

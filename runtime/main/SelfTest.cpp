@@ -13,12 +13,16 @@
 namespace tenon::rt {
 namespace {
 
-const NpyArray *find(std::span<const NpyArray> arrays,
-                     const std::string &name) {
-  for (const NpyArray &array : arrays)
+NpyArray *find(std::span<NpyArray> arrays, const std::string &name) {
+  for (NpyArray &array : arrays)
     if (array.name == name)
       return &array;
   return nullptr;
+}
+
+/// The elements of a file as the model has them, if they may be such.
+Status takeType(NpyArray &array, DType dtype) {
+  return array.fits(dtype) ? array.convert(dtype) : Status();
 }
 
 /// Greatest difference of f32 or f64 elements; infinity where one is NaN, or
@@ -53,21 +57,19 @@ double differenceOf(const OutputValue &found, const NpyArray &expected,
 
 } // namespace
 
-Status setInputs(Session &session, std::span<const NpyArray> arrays) {
+Status setInputs(Session &session, std::span<NpyArray> arrays) {
   const Plan &plan = session.model().plan();
   bool unnamed =
       plan.inputs().size() == 1 && arrays.size() == 1 && arrays[0].name.empty();
-  for (const NpyArray &array : arrays) {
-    // Raw bytes take the type that the model expects, if the size is right.
-    DType dtype = array.dtype;
+  for (NpyArray &array : arrays) {
     for (const Port &port : plan.inputs())
-      if ((unnamed || array.name == plan.string(port.name)) &&
-          array.fits(port.dtype))
-        dtype = port.dtype;
+      if (unnamed || array.name == plan.string(port.name))
+        if (Status status = takeType(array, port.dtype); !status.ok())
+          return status;
     std::string name =
         unnamed ? plan.string(plan.inputs()[0].name) : array.name;
     Status status =
-        session.setInput(name, dtype, array.shape, array.data.get());
+        session.setInput(name, array.dtype, array.shape, array.data.get());
     if (!status.ok())
       return status;
   }
@@ -91,12 +93,13 @@ Result<double> compareGolden(Session &session, Bytes golden) {
     std::memcpy(tolerance, stored->data.get(), sizeof(tolerance));
   for (const Port &port : plan.inputs()) {
     std::string name = plan.string(port.name);
-    const NpyArray *array = find(*arrays, "input/" + name);
+    NpyArray *array = find(*arrays, "input/" + name);
     if (!array)
       return TN_ERROR("stored answers: no input '%s'", printable(name).c_str());
-    Status status = session.setInput(
-        name, array->fits(port.dtype) ? port.dtype : array->dtype, array->shape,
-        array->data.get());
+    if (Status status = takeType(*array, port.dtype); !status.ok())
+      return status;
+    Status status =
+        session.setInput(name, array->dtype, array->shape, array->data.get());
     if (!status.ok())
       return status;
   }
@@ -105,9 +108,12 @@ Result<double> compareGolden(Session &session, Bytes golden) {
   double worst = 0;
   for (size_t i = 0; i < plan.outputs().size(); ++i) {
     std::string name = plan.string(plan.outputs()[i].name);
-    const NpyArray *expected = find(*arrays, "output/" + name);
+    NpyArray *expected = find(*arrays, "output/" + name);
     const OutputValue &found = session.output(i);
-    if (!expected || !expected->fits(found.dtype) ||
+    if (expected)
+      if (Status status = takeType(*expected, found.dtype); !status.ok())
+        return status;
+    if (!expected || expected->dtype != found.dtype ||
         !std::equal(found.shape.begin(), found.shape.end(),
                     expected->shape.begin(), expected->shape.end()))
       return TN_ERROR(

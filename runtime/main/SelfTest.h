@@ -14,7 +14,7 @@ namespace tenon::rt {
 /// Gives the session its inputs from arrays of those names; a single array
 /// without a name (an .npy file) is the only input. Each input must be there,
 /// and nothing else.
-Status setInputs(Session &session, std::span<const NpyArray> arrays);
+Status setInputs(Session &session, std::span<NpyArray> arrays);
 
 /// Runs on the stored inputs of `golden` (see Payload) and compares with the
 /// stored outputs; gives the largest absolute difference.

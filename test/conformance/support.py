@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUT = ROOT / "docs" / "support.md"
 TABLE = ROOT / "frontend" / "OnnxOps.def"
 # Those whose failures expected-failures.txt lists in full.
-TARGETS = {"ref": "reference"}
+TARGETS = {"ref": "reference", "cpu": "CPU", "cuda": "CUDA"}
 SHORT = {"float": "f32", "float16": "f16", "double": "f64", "bfloat16": "bf16"}
 
 

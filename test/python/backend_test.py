@@ -16,10 +16,10 @@ import onnx.backend.test  # noqa: E402
 
 import tenon.backend  # noqa: E402
 
-# Two inputs, an integer parameter, several outputs, a type that is only stored. (Elements below
-# a byte are no inputs or outputs of a compiled model.)
+# Two inputs, an integer parameter, several outputs, types that are only stored, of a byte and less.
 NAMES = ("test_matmul_2d_cpu", "test_reshape_negative_dim_cpu", "test_split_equal_parts_1d_opset18_cpu",
-         "test_cast_FLOAT_to_FLOAT8E4M3FN_cpu", "test_attention_4d_causal_cpu")
+         "test_cast_FLOAT_to_FLOAT8E4M3FN_cpu", "test_cast_FLOAT_to_INT4_cpu", "test_cast_UINT2_to_UINT8_cpu",
+         "test_cast_FLOAT4E2M1_to_FLOAT_cpu", "test_attention_4d_causal_cpu")
 
 
 def main():

@@ -106,6 +106,46 @@ TEST(Npz, RoundTrips) {
   EXPECT_TRUE((*arrays)[4].raw);
 }
 
+TEST(Npz, PacksElementsBelowAByte) {
+  uint8_t signs[3] = {0x8f, 0x70, 0x01}; // -1, -8, 0, 7, 1
+  uint8_t pairs[2] = {0xe4, 0x02};       // 0, 1, 2, 3, 2
+  uint8_t codes[1] = {0x0f};             // -6
+  NpyView views[] = {{"i4", DType::I4, {5}, signs},
+                     {"u2", DType::U2, {5, 1}, pairs},
+                     {"i2", DType::I2, {5}, pairs},
+                     {"f4", DType::F4E2M1, {}, codes},
+                     {"none", DType::U4, {0}, nullptr}};
+  auto arrays = readNpz(*writeNpz(views));
+  ASSERT_TRUE(arrays.ok()) << arrays.message();
+  const int8_t numbers[] = {-1, -8, 0, 7, 1}, two[] = {0, 1, -2, -1, -2};
+  const uint64_t packed[] = {3, 2, 2, 1, 0};
+  EXPECT_EQ((*arrays)[0].dtype, DType::I8);
+  EXPECT_EQ(std::memcmp((*arrays)[0].data.get(), numbers, 5), 0);
+  EXPECT_EQ(std::memcmp((*arrays)[2].data.get(), two, 5), 0);
+  for (size_t k = 0; k < 5; ++k) {
+    NpyArray &array = (*arrays)[k];
+    ASSERT_TRUE(array.fits(views[k].dtype));
+    ASSERT_TRUE(array.convert(views[k].dtype).ok());
+    EXPECT_EQ(array.dtype, views[k].dtype);
+    EXPECT_EQ(array.bytes, packed[k]);
+    if (array.bytes > 0) {
+      EXPECT_EQ(std::memcmp(array.data.get(), views[k].data, array.bytes), 0);
+    }
+  }
+}
+
+TEST(Npz, RefusesNumbersThatElementsBelowAByteDoNotHold) {
+  const int8_t numbers[] = {7, -8, 8};
+  NpyView view{"x", DType::I8, {3}, numbers};
+  auto arrays = readNpz(*writeNpz({&view, 1}));
+  NpyArray &array = arrays->front();
+  EXPECT_FALSE(array.fits(DType::U4));
+  EXPECT_FALSE(array.fits(DType::F32));
+  ASSERT_TRUE(array.fits(DType::I4));
+  EXPECT_EQ(array.convert(DType::I4).message(),
+            "'x': element 2 is 8, which i4 does not hold");
+}
+
 TEST(Npz, SurvivesDamageAndTruncation) {
   float f[6] = {};
   NpyView views[] = {{"a", DType::F32, {2, 3}, f}, {"b", DType::F32, {6}, f}};
@@ -132,9 +172,8 @@ TEST(Npz, RefusesTwoOfOneName) {
 
 TEST(Npz, WritesNothingOnFailure) {
   std::string path = testing::TempDir() + "tenon-npz-test.npz";
-  NpyView views[] = {{"a", DType::I4, {2}, nullptr}};
-  EXPECT_EQ(writeNpzFile(path, views).message(),
-            "an array of i4 cannot be stored as npy");
+  NpyView views[] = {{"a", DType::F32, {-2}, nullptr}};
+  EXPECT_EQ(writeNpzFile(path, views).message(), "array 'a' cannot be stored");
   EXPECT_NE(access(path.c_str(), F_OK), 0);
 }
 

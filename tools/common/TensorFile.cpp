@@ -20,6 +20,7 @@ rt::DType dtypeOf(ir::ElementType element) {
   return static_cast<rt::DType>(element);
 }
 
+/// The elements are `element`'s already.
 ir::Tensor toTensor(const rt::NpyArray &array, ir::ElementType element) {
   ir::Tensor tensor;
   tensor.element = element;
@@ -45,8 +46,8 @@ readTensors(const std::string &path, const ir::Func &func, llvm::StringRef kind,
                        array.name);
   std::vector<ir::Tensor> tensors;
   for (auto [port, value] : llvm::zip(ports, values)) {
-    const rt::NpyArray *array = nullptr;
-    for (const rt::NpyArray &candidate : *arrays)
+    rt::NpyArray *array = nullptr;
+    for (rt::NpyArray &candidate : *arrays)
       if (candidate.name == port.name)
         array = &candidate;
     if (!array)
@@ -56,6 +57,9 @@ readTensors(const std::string &path, const ir::Func &func, llvm::StringRef kind,
       return userError("{0}: '{1}' is {2}, expected {3}", path, port.name,
                        rt::describeType(array->dtype, array->shape),
                        mnemonic(value->element()));
+    rt::Status status = array->convert(dtypeOf(value->element()));
+    if (!status.ok())
+      return userError("{0}: {1}", path, status.message());
     tensors.push_back(toTensor(*array, value->element()));
   }
   return tensors;
