@@ -9,6 +9,7 @@
 #include "ir/Builder.h"
 #include "ir/eval/Evaluator.h"
 #include "ir/support/WeightMemory.h"
+#include "passes/analysis/ByteProducts.h"
 #include "passes/analysis/PackedWeights.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cstring>
@@ -303,7 +304,8 @@ bool passes::FoldBudget::take(uint64_t moreBytes, uint64_t moreSteps) {
 
 ConstantRef passes::foldOp(const Op &op, passes::FoldBudget &budget) {
   if (op.kind() == OpKind::Const || op.numResults() != 1 || op.region() ||
-      is(op, SideEffect) || !op.numOperands() || unpacksWeight(op))
+      is(op, SideEffect) || !op.numOperands() || unpacksWeight(op) ||
+      widensByteMatrix(op))
     return nullptr;
   for (Value *operand : op.operands())
     if (operand && !operand->def(OpKind::Const))

@@ -16,13 +16,16 @@
 /// sides are the same sums, which are whole numbers, rounded to f32 once; the
 /// product of f32 takes up an epilogue, and there are kernels for it that read
 /// the bytes (cpu/gemm_bytes.h, and tensor cores). The zero point may be
-/// missing.
+/// missing. If a is of i8, a + 128 and zero + 128 take their places.
 ///
 /// Not matched: so many rows of B that sums of 32 bits could wrap, zero points
-/// of B and those for each row of a, B of u8, sums that have other uses.
+/// for each row of a, sums that have other uses; matrices of u8 or with zero
+/// points, except those that pack-codes made one of i8 from.
 
 #include "passes/Pass.h"
+#include "passes/analysis/ByteProducts.h"
 #include "passes/precision/Half.h"
+#include "llvm/ADT/DenseMap.h"
 
 using namespace tenon;
 using namespace tenon::ir;
@@ -30,8 +33,6 @@ using namespace tenon::ir;
 namespace {
 
 constexpr llvm::StringLiteral passName = "fuse-byte-products";
-/// 255 * 128 * 2^15 < 2^31, whatever the zero point.
-constexpr int64_t mostRows = (1 << 15) - 1;
 
 /// What is cast to i32, if it is of \p element.
 Value *widened(Value *value, ElementType element) {
@@ -43,10 +44,10 @@ Value *widened(Value *value, ElementType element) {
 }
 
 struct FuseByteProducts final : passes::FuncPass {
-  /// The parts of a product; zero may be null.
   struct Parts {
     Op *product = nullptr;
-    Value *a = nullptr, *zero = nullptr, *b = nullptr;
+    passes::ByteRows rows;
+    Value *b = nullptr;
   };
 
   llvm::Expected<bool> runOnFunc(Module &module, Func &func,
@@ -59,6 +60,7 @@ struct FuseByteProducts final : passes::FuncPass {
           op.operand(0)->element() == ElementType::I32 &&
           op.operand(0)->def(OpKind::MatMul))
         casts.push_back(&op);
+    shiftedValues.clear();
     bool changed = false;
     for (Op *cast : casts) {
       Parts parts;
@@ -80,37 +82,62 @@ struct FuseByteProducts final : passes::FuncPass {
     parts.product = cast.operand(0)->def();
     if (!cast.operand(0)->hasOneUse() || parts.product->region())
       return "the sums of " + describe(*parts.product) + " have other uses";
-    Value *left = parts.product->operand(0);
-    if (Op *sub = left->def(OpKind::Sub)) {
-      left = sub->operand(0);
-      parts.zero = widened(sub->operand(1), ElementType::U8);
-      if (!parts.zero || !numElements(parts.zero->shape()).isConstant(1) ||
-          parts.zero->rank() > left->rank())
-        return "the first operand's zero point is not one number of u8";
-    }
-    parts.a = widened(left, ElementType::U8);
-    if (!parts.a)
-      return "the first operand is not of u8";
+    auto rows = passes::byteRows(parts.product->operand(0));
+    if (!rows)
+      return "the first operand is not of bytes minus one zero point of their "
+             "type";
+    parts.rows = *rows;
     parts.b = widened(parts.product->operand(1), ElementType::I8);
     if (!parts.b || !parts.b->def(OpKind::Const) || parts.b->rank() != 2)
       return "the second operand is not a constant matrix of i8";
-    if (*parts.b->shape()[0].constant() > mostRows)
+    if (*parts.b->shape()[0].constant() > passes::mostByteRows)
       return "the second operand has so many rows that sums could wrap";
     return std::nullopt;
   }
 
-  static void rewrite(Op &cast, const Parts &parts, Rewriter &rewriter) {
+  /// \p value, of i8, plus 128 in u8: once for all products.
+  Value *shifted(Builder &builder, Value *value) {
+    Value *&known = shiftedValues[value];
+    if (!known) {
+      Value *wide = passes::castTo(builder, value, ElementType::I32);
+      Value *half = builder.constant(Constant::scalar(ElementType::I32, 128));
+      known = passes::castTo(builder, builder.buildAdd({wide, half}),
+                             ElementType::U8);
+    }
+    return known;
+  }
+
+  /// The same differences in u8; zero is of u8, or null.
+  passes::ByteRows unsignedRows(Builder &builder, passes::ByteRows rows) {
+    if (rows.zero)
+      rows.zero = rows.zero->def()->operand(0);
+    if (rows.a->element() == ElementType::I8) {
+      rows.a = shifted(builder, rows.a);
+      if (rows.zero)
+        rows.zero = shifted(builder, rows.zero);
+      rows.number += 128;
+    }
+    if (!rows.zero && rows.number != 0)
+      rows.zero =
+          builder.constant(Constant::scalar(ElementType::U8, rows.number));
+    return rows;
+  }
+
+  void rewrite(Op &cast, const Parts &parts, Rewriter &rewriter) {
     Builder builder = rewriter.before(cast);
     builder.loc = Rewriter::mergedLocation({parts.product, &cast});
     auto single = [&](Value *value) {
       return passes::castTo(builder, value, ElementType::F32);
     };
-    Value *a = single(parts.a);
-    if (parts.zero)
-      a = builder.buildSub({a, single(parts.zero)});
+    passes::ByteRows rows = unsignedRows(builder, parts.rows);
+    Value *a = single(rows.a);
+    if (rows.zero)
+      a = builder.buildSub({a, single(rows.zero)});
     rewriter.replace(cast.result(),
                      builder.buildMatMul({a, single(parts.b)}, MatMulAttrs()));
   }
+
+  llvm::DenseMap<const Value *, Value *> shiftedValues;
 };
 
 } // namespace

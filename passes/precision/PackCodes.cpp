@@ -12,18 +12,22 @@
 ///
 ///   x ((W - z) * s)                ->  x B         as DequantizeLinear has it
 ///   cast(x (W - z) : i32) : f32    ->  cast(x) B   MatMulInteger, s = 1
+///   x (W - z) : i32                ->  x W'        W' = W - z in i8
 ///
 /// where B is the same numbers in the form that --weights makes, codes that the
 /// kernels unpack as they multiply (precision/CodesOperand). W may be
 /// transposed. The second sums in f32 what was exact in i32 up to then: as
-/// exact below 2^24, and within f32's rounding beyond.
+/// exact below 2^24, and within f32's rounding beyond. The third, where all
+/// differences fit and x is of bytes, comes first: that is multiplied as bytes
+/// (fusion/FuseByteProducts).
 ///
 /// Not matched: matrices of fewer than 4096 elements, which are folded; scales
-/// by row; blocks that are no multiple of 16; what is multiplied as bytes; a
-/// product in i32 of which more than one float is made.
+/// by row; blocks that are no multiple of 16; a product in i32 of which more
+/// than one float is made.
 
 #include "ir/support/WeightMemory.h"
 #include "passes/Pass.h"
+#include "passes/analysis/ByteProducts.h"
 #include "passes/canonical/FoldOp.h"
 #include "passes/precision/CodesOperand.h"
 #include "llvm/ADT/DenseMap.h"
@@ -302,23 +306,21 @@ private:
   }
 };
 
-/// What kernels multiply as bytes (fusion/FuseByteProducts): u8, minus a number,
-/// by i8, so large that the matrix is not folded to i32 before.
-bool multipliesBytes(const Op &product) {
-  const Value *left = product.operand(0);
-  if (Op *sub = left->def(OpKind::Sub)) {
-    if (!numElements(sub->operand(1)->shape()).isConstant(1))
-      return false;
-    left = sub->operand(0);
-  }
-  Op *widening = left->def(OpKind::Cast);
-  std::optional<Source> source = readSource(product.operand(1), false);
-  return widening && widening->operand(0)->element() == ElementType::U8 &&
-         source && source->codes->element() == ElementType::I8 &&
-         source->columnStride == 1 && source->k < 1 << 15 &&
-         source->k * source->n > 1 << 18 &&
-         (!source->zero || (isUniform(*source->zero->value) &&
-                            source->zero->value->intAt(0) == 0));
+/// W - z in i8, [k, n], if all of it fits.
+ConstantRef inBytes(const Source &s) {
+  if (s.codes->element() == ElementType::I8 && s.columnStride == 1 && !s.zero)
+    return s.codes;
+  WeightMemory memory = allocateWeight(uint64_t(s.k) * s.n);
+  for (int64_t i = 0; i != s.k; ++i)
+    for (int64_t j = 0; j != s.n; ++j) {
+      int64_t x = s.codes->intAt(i * s.rowStride + j * s.columnStride) -
+                  (s.zero ? int64_t(s.zero->at(i, j)) : 0);
+      if (x < -128 || x > 127)
+        return nullptr;
+      memory.bytes[i * s.n + j] = uint8_t(x);
+    }
+  return Constant::dense(ElementType::I8, {s.k, s.n}, memory.bytes,
+                         memory.owner, s.codes->name());
 }
 
 struct PackCodes final : passes::FuncPass {
@@ -329,6 +331,7 @@ struct PackCodes final : passes::FuncPass {
       if (op.kind() == OpKind::MatMul && op.operand(1)->rank() == 2)
         products.push_back(&op);
     known.clear();
+    knownBytes.clear();
     bool changed = false;
     for (Op *product : products)
       changed |= product->operand(1)->element() == ElementType::I32
@@ -376,8 +379,9 @@ private:
     if (cast->kind() != OpKind::Cast ||
         cast->result()->element() != ElementType::F32)
       return false;
-    if (multipliesBytes(product))
-      return false;
+    if (passes::sumsBytes(product))
+      if (ConstantRef bytes = bytesOf(product))
+        return packBytes(product, bytes, context);
     const CodesOperand *codes = codesOf(product, false, context);
     if (!codes || !context.allow(passName, product))
       return false;
@@ -394,7 +398,30 @@ private:
     return true;
   }
 
+  ConstantRef bytesOf(const Op &product) {
+    auto [entry, isNew] = knownBytes.try_emplace(product.operand(1));
+    if (isNew)
+      if (std::optional<Source> source = readSource(product.operand(1), false))
+        entry->second = inBytes(*source);
+    return entry->second;
+  }
+
+  bool packBytes(Op &product, ConstantRef bytes, passes::PassContext &context) {
+    Op *cast = product.operand(1)->def(OpKind::Cast);
+    if ((cast && constantOf(cast->operand(0)) == bytes) ||
+        !context.allow(passName, product))
+      return false;
+    Builder builder = Builder::before(&product);
+    builder.loc = product.loc;
+    CastAttrs widen;
+    widen.to = ElementType::I32;
+    product.setOperand(1, builder.buildCast({builder.constant(bytes)}, widen));
+    context.applied(passName, product.loc, {&product});
+    return true;
+  }
+
   llvm::DenseMap<const Value *, std::optional<CodesOperand>> known;
+  llvm::DenseMap<const Value *, ConstantRef> knownBytes;
 };
 
 } // namespace
