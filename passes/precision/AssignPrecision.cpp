@@ -30,6 +30,7 @@
 /// values for T.
 
 #include "passes/Pass.h"
+#include "passes/analysis/ByteProducts.h"
 #include "passes/analysis/PackedWeights.h"
 #include "passes/fusion/ScalarRegion.h"
 #include "passes/precision/Half.h"
@@ -82,7 +83,7 @@ public:
         round(argument, Builder::before(&func.body.front()));
     }
     for (Op *op : ops) {
-      if (followsIntegers(*op)) {
+      if (followsIntegers(*op) || passes::widensBytes(*op)) {
         for (const Value *result : op->results())
           exact.insert(result);
         continue;

@@ -85,9 +85,9 @@ def make_model(rng):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), feeds
 
 
-def check_launches(tenon, path, scratch):
+def check_launches(tenon, path, scratch, *flags):
     """Each product is a launch on bytes."""
-    compile_cuda(tenon, path, scratch / "plan.tnk", "--arch=sm_80", "--stop-after=planned")
+    compile_cuda(tenon, path, scratch / "plan.tnk", "--arch=sm_80", "--stop-after=planned", *flags)
     lines = [line for line in (scratch / "plan.tnk").read_text().splitlines() if "launch " in line]
     products = [line for line in lines if "launch gemm" in line or "launch matmul" in line]
     problems = [] if len(products) == 2 * len(CASES) else [f"{len(products)} products, expected {2 * len(CASES)}"]
@@ -113,6 +113,7 @@ def main():
         onnx.save(model, scratch / "bytes.onnx")
         want = integer_weights.reference(model, feeds)
         report.add("launches", check_launches(tenon, scratch / "bytes.onnx", scratch))
+        report.add("launches in f16", check_launches(tenon, scratch / "bytes.onnx", scratch, "--precision=f16"))
         compile_cuda(tenon, scratch / "bytes.onnx", scratch / "bytes", "--arch=sm_75,sm_80,sm_90a")
         for arch in ("sm_75", "sm_80", "sm_90a"):
             report.add(arch, compare(want, run_emulated(tenon, scratch / "bytes", feeds, scratch, arch=arch)[0]))
