@@ -76,7 +76,7 @@ void launchOnGpu(Lowering &lowering, const ir::Op &op, LaunchSpec spec,
     lowering.launch(op, std::move(decode->spec));
   }
   Lowering::When when(lowering, rest);
-  if (!useTensorAttention(lowering, spec, hasMask, d, dv)) {
+  if (!useFlashAttention(lowering, spec, hasMask, d, dv)) {
     static constexpr llvm::StringLiteral names[] = {"Q", "K", "V", "MaskType"};
     for (const auto &[i, view] : llvm::enumerate(spec.operands))
       spec.config.type(names[i], view.element);

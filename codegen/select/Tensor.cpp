@@ -16,38 +16,50 @@ using ir::ElementType;
 
 namespace {
 
+enum class TuningElement { half, single };
+
 struct AttentionTuning {
+  TuningElement element;
   int64_t maxD, bm, bn;
   unsigned arch;
 };
 
 constexpr AttentionTuning attentionTunings[] = {
-#define TN_ATTENTION_TUNING(NAME, MAX_D, BM, BN, ARCH) {MAX_D, BM, BN, ARCH},
+#define TN_ATTENTION_TUNING(NAME, ELEMENT, MAX_D, BM, BN, ARCH)                \
+  {TuningElement::ELEMENT, MAX_D, BM, BN, ARCH},
 #include "codegen/kernels/cuda/tunings.def"
 };
 
+/// Whether all that \p spec reads and writes, but the mask, is of one type.
+bool isOfOneType(const LaunchSpec &spec, const Lowering &lowering) {
+  ElementType element = spec.results[0].element;
+  if (element != ElementType::F32 && !isHalf(element))
+    return false;
+  if (element == ElementType::BF16 && lowering.lowestArch() < 80)
+    return false;
+  auto fits = [&](const View &view) {
+    return view.element == element && view.strides[3].isConstant(1);
+  };
+  return fits(spec.results[0]) &&
+         llvm::all_of(llvm::ArrayRef(spec.operands).take_front(3), fits);
+}
+
 } // namespace
 
-bool useTensorAttention(const Lowering &lowering, LaunchSpec &spec,
-                        bool hasMask, int64_t d, int64_t dv) {
-  const View &q = spec.operands[0], &o = spec.results[0];
+bool useFlashAttention(const Lowering &lowering, LaunchSpec &spec, bool hasMask,
+                       int64_t d, int64_t dv) {
+  const View &q = spec.operands[0];
   ElementType element = q.element;
-  bool same = isHalf(element) && o.element == element &&
-              spec.operands[1].element == element &&
-              spec.operands[2].element == element;
   unsigned lowest = lowering.lowestArch();
-  if (!same || (element == ElementType::BF16 && lowest < 80))
+  if (!isOfOneType(spec, lowering))
     return false;
-  for (const View &view : llvm::ArrayRef(spec.operands).take_front(3))
-    if (!view.strides[3].isConstant(1))
-      return false;
-  if (!o.strides[3].isConstant(1))
-    return false;
+  bool half = isHalf(element);
   int64_t head = std::max(d, dv);
   std::optional<int64_t> queries = q.shape[1].constant();
   const AttentionTuning *chosen = nullptr;
   for (const AttentionTuning &tuning : attentionTunings) {
-    if (tuning.maxD < head || tuning.arch > lowest)
+    if ((tuning.element == TuningElement::half) != half || tuning.maxD < head ||
+        tuning.arch > lowest)
       continue;
     // Heads of one limit lie together; among them the least that has all
     // queries, else the first.
@@ -66,12 +78,15 @@ bool useTensorAttention(const Lowering &lowering, LaunchSpec &spec,
     int64_t chunks = (bytes + 15) / 16;
     return chunks <= 2 ? 2 : chunks <= 4 ? 4 : (chunks + 7) / 8 * 8;
   };
-  int64_t warps = chosen->bm / 16, key = padded(d * 2), value = padded(dv * 2);
-  int64_t shared =
-      chosen->bm * 16 * std::max(key, value) + chosen->bn * 16 * (key + value);
-  if (hasMask)
-    shared += warps * 16 * (chosen->bn + 8) * 4;
-  spec.kernel = "attention_mma";
+  int64_t size = ir::bitWidth(element) / 8, warps = half ? chosen->bm / 16 : 4;
+  int64_t key = padded(d * size), value = padded(dv * size);
+  if (!half)
+    value = std::max<int64_t>(value, 8);
+  int64_t shared = chosen->bm * 16 * (half ? std::max(key, value) : key) +
+                   chosen->bn * 16 * (key + value);
+  if (hasMask || !half)
+    shared += chosen->bm * (chosen->bn + 8) * 4;
+  spec.kernel = half ? "attention_mma" : "attention_fma";
   spec.config.type("T", element)
       .type("MaskT", hasMask ? spec.operands[3].element : element)
       .raw(
@@ -98,20 +113,6 @@ int64_t decodeSharedBytes(int64_t rows, int64_t split, int64_t dv,
   int64_t across = vectors > 16 ? 32 : vectors > 8 ? 16 : vectors > 4 ? 8 : 4;
   int64_t padded = (vectors + across - 1) / across * across * 16 / size;
   return rows * split * 4 + rows * 8 + 128 / across * padded * 4;
-}
-
-/// Whether all that \p spec reads and writes, but the mask, is of one type.
-bool isOfOneType(const LaunchSpec &spec, const Lowering &lowering) {
-  ElementType element = spec.results[0].element;
-  if (element != ElementType::F32 && !isHalf(element))
-    return false;
-  if (element == ElementType::BF16 && lowering.lowestArch() < 80)
-    return false;
-  auto fits = [&](const View &view) {
-    return view.element == element && view.strides[3].isConstant(1);
-  };
-  return fits(spec.results[0]) &&
-         llvm::all_of(llvm::ArrayRef(spec.operands).take_front(3), fits);
 }
 
 } // namespace

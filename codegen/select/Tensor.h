@@ -71,11 +71,12 @@ void launchIntegers(Lowering &lowering, const ir::Op &op, Product &p,
 /// \p view, dimension \p inner being along rows.
 int64_t alignmentOf(const View &view, unsigned inner);
 
-/// The same for flash attention (kernels/cuda/attention.cuh): completes \p
-/// spec, which has the operands, the result, and the Cfg that all attention
-/// kernels share. False when it must be the plain form.
-bool useTensorAttention(const Lowering &lowering, LaunchSpec &spec,
-                        bool hasMask, int64_t d, int64_t dv);
+/// The same for flash attention (kernels/cuda/attention_flash.cuh), of halves
+/// on tensor cores, of f32 with multiply-adds: completes \p spec, which has the
+/// operands, the result, and the Cfg that all attention kernels share. False
+/// when it must be the plain form.
+bool useFlashAttention(const Lowering &lowering, LaunchSpec &spec, bool hasMask,
+                       int64_t d, int64_t dv);
 
 /// The launch of the split-KV kernel (kernels/cuda/attention_decode.cuh) for
 /// what \p spec has, and the condition under which it should be taken: few

@@ -6,78 +6,54 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Attention as attention_rules.cuh defines it, of f16 and bf16, without a
-/// matrix of scores.
+/// Flash attention (attention_flash.cuh) of f16 and bf16.
 ///
 ///   entry   tn::attention_mma<Cfg>(args)
 ///
-///   Cfg     that of attention_rules.cuh, and
-///           using Tiling   tn::AttentionTiling<BM, BN>, one of
-///                          attention_tunings.def
-///           static constexpr bool has_mask   mask != Mask::none
-///           static constexpr int threads     AttentionShape<Cfg>::threads
-///   grid    x ceil(Sq / BM), y H, z min(B, 65535)
-///   block   AttentionShape<Cfg>::threads
-///   shared  AttentionShape<Cfg>::shared_bytes
-///   scratch none
-///
-/// D and Dv: any, up to 256; multiples of 16 waste nothing. bf16 needs sm_80.
+/// A warp has 16 queries. Multiples of 16 in D and Dv waste nothing. bf16 needs
+/// sm_80.
 ///
 /// Numerics: products of T with f32 sums; scores, running maximum and sum in
 /// f32; exponentials to 2 ulp; the weights are rounded to T before they meet v,
-/// the sum of weights is of the unrounded ones. Keys come in blocks of BN that
-/// begin at multiples of BN.
-///
-/// While a block multiplies q by keys, the values of the same keys are on their
-/// way; while it takes exponentials and multiplies by values, the next keys
-/// are.
+/// the sum of weights is of the unrounded ones.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef TENON_KERNELS_CUDA_ATTENTION_CUH
 #define TENON_KERNELS_CUDA_ATTENTION_CUH
 
-#include "kernels/cuda/attention_rules.cuh"
-#include "kernels/cuda/attention_shape.cuh"
-#include "kernels/cuda/copy.cuh"
-#include "kernels/cuda/lanes.cuh"
+#include "kernels/cuda/attention_flash.cuh"
 
 namespace tn {
 inline namespace TN_FORM {
 
-/// One warp's 16 queries: a thread has rows lane / 4 and lane / 4 + 8.
-template <class Cfg> struct QueryRows {
-  using A = Attention<Cfg>;
-  using S = AttentionShape<Cfg>;
-  using T = typename Cfg::T;
+/// The fragments of mma.m16n8: a thread has rows lane / 4 and lane / 4 + 8, and
+/// two columns of every eight.
+template <class S> struct MmaForm {
+  static constexpr int rows = 2, run = 2, across = 4;
+  static constexpr int columns = S::BN / 4, values = S::value_tiles * 2;
+  using Scores = float[S::BN / 8][4];
+  using Values = float[S::value_tiles][4];
+
+  template <int N> static TN_FN float &at(float (&x)[N][4], int r, int c) {
+    return x[c / 2][r * 2 + c % 2];
+  }
+  static TN_FN int row(int lane, int r) { return fragment_row(lane) + r * 8; }
+  static TN_FN int column(int lane, int c) {
+    return c / 2 * 8 + fragment_column(lane) + c % 2;
+  }
+};
+
+template <class Cfg>
+struct MmaRows : FlashRows<Cfg, MmaForm<AttentionShape<Cfg>>> {
+  using Base = FlashRows<Cfg, MmaForm<AttentionShape<Cfg>>>;
+  using Base::a, Base::b, Base::h, Base::first, Base::shared, Base::score,
+      Base::acc;
+  using typename Base::A, typename Base::S, typename Base::T;
   static constexpr int score_tiles = S::BN / 8;
 
-  const A &a;
-  int b, h;
-  /// The warp's first query, and this thread's two.
-  int first, row[2];
-  Seen visible[2];
-  uint32_t shared;
-  float max[2], sum[2];
-  float score[score_tiles][4];
-  float acc[S::value_tiles][4];
   uint32_t query[S::keep_queries ? S::qk_steps : 1][4];
 
-  TN_FN QueryRows(const A &a, int b, int h, int from)
-      : a(a), b(b), h(h), first(from + warp_id() * 16),
-        shared(shared_address(shared_memory())) {
-    TN_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      row[r] = first + fragment_row(lane_id()) + r * 8;
-      visible[r] = a.seen(row[r]);
-      max[r] = score_none;
-      sum[r] = 0;
-    }
-    TN_UNROLL
-    for (int j = 0; j < S::value_tiles; ++j)
-      TN_UNROLL
-    for (int x = 0; x < 4; ++x)
-      acc[j][x] = 0;
-  }
+  using Base::Base;
 
   TN_FN void load_query(uint32_t (&f)[4], int step) const {
     Place p = place_a(lane_id(), step);
@@ -93,11 +69,7 @@ template <class Cfg> struct QueryRows {
 
   /// score = q k^T for a block of keys.
   TN_FN void multiply_keys() {
-    TN_UNROLL
-    for (int j = 0; j < score_tiles; ++j)
-      TN_UNROLL
-    for (int x = 0; x < 4; ++x)
-      score[j][x] = 0;
+    this->clear_scores();
     // What is loaded again for each block of keys is not to be held from one to
     // the next.
     TN_PRAGMA(unroll(S::keep_queries ? S::qk_steps : 4))
@@ -113,85 +85,6 @@ template <class Cfg> struct QueryRows {
                       shared + S::k_at + S::KTile::at(j * 8 + p.row, p.chunk));
         Mma<T>::run(score[j], q, {f[0], f[1]});
         Mma<T>::run(score[j + 1], q, {f[2], f[3]});
-      }
-    }
-  }
-
-  /// Fetches the warp's part of the mask for keys from `key` on into shared
-  /// memory: all its rows, or one if they are the same.
-  TN_FN void fetch_mask(int key) const {
-    uint32_t to = shared + S::mask_at + warp_id() * S::mask_bytes;
-    int rows = a.mask.stride[2] == 0 ? 1 : 16;
-    __syncwarp();
-    TN_PRAGMA(unroll 4)
-    for (int r = 0; r < rows; ++r)
-      TN_UNROLL
-    for (int j = lane_id(); j < S::BN; j += 32) {
-      float m = 0;
-      if (first + r < a.queries && key + j < a.keys)
-        m = a.mask_at(b, h, first + r, key + j);
-      store_shared4(to + (r * S::mask_pitch + j) * 4, bits_of(m));
-    }
-    __syncwarp();
-  }
-
-  /// Turns products into scores; -inf for keys that a row does not see.
-  TN_FN void finish_scores(int key) {
-    int column = fragment_column(lane_id());
-    uint32_t mask = shared + S::mask_at + warp_id() * S::mask_bytes;
-    bool one = a.mask.stride[2] == 0;
-    // Whether every row of the warp sees all of the block's keys.
-    bool all = key >= visible[0].begin && key >= visible[1].begin &&
-               key + S::BN <= visible[0].end && key + S::BN <= visible[1].end;
-    all = __all_sync(all_lanes, all);
-    TN_UNROLL
-    for (int j = 0; j < score_tiles; ++j)
-      TN_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      Words2 m = {};
-      if constexpr (A::has_mask) {
-        int line = one ? 0 : fragment_row(lane_id()) + r * 8;
-        m = load_shared8(mask + (line * S::mask_pitch + j * 8 + column) * 4);
-      }
-      TN_UNROLL
-      for (int x = 0; x < 2; ++x) {
-        float &s = score[j][r * 2 + x];
-        int at = key + j * 8 + column + x;
-        s = A::masked(a.score(s, h, row[r], at), float_of(m.x[x]));
-        if (!all && !visible[r].has(at))
-          s = score_none;
-      }
-    }
-  }
-
-  /// Scores become weights; brings the rows' maxima, sums and values up to
-  /// date.
-  TN_FN void soften() {
-    TN_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      float top = max[r];
-      TN_UNROLL
-      for (int j = 0; j < score_tiles; ++j)
-        top = fmaxf(top, fmaxf(score[j][r * 2], score[j][r * 2 + 1]));
-      top = fmaxf(top, __shfl_xor_sync(all_lanes, top, 1));
-      top = fmaxf(top, __shfl_xor_sync(all_lanes, top, 2));
-      // A row that has seen nothing yet must not meet -inf - -inf.
-      float shift = top == score_none ? 0.0f : top;
-      float keep = exp_for<T>(max[r] - shift), total = 0;
-      TN_UNROLL
-      for (int j = 0; j < score_tiles; ++j)
-        TN_UNROLL
-      for (int x = 0; x < 2; ++x) {
-        float &s = score[j][r * 2 + x];
-        s = exp_for<T>(s - shift);
-        total += s;
-      }
-      max[r] = top;
-      sum[r] = sum[r] * keep + total;
-      TN_UNROLL
-      for (int j = 0; j < S::value_tiles; ++j) {
-        acc[j][r * 2] *= keep;
-        acc[j][r * 2 + 1] *= keep;
       }
     }
   }
@@ -224,10 +117,8 @@ template <class Cfg> struct QueryRows {
     bool uniform[2];
     TN_UNROLL
     for (int r = 0; r < 2; ++r) {
-      sum[r] += __shfl_xor_sync(all_lanes, sum[r], 1);
-      sum[r] += __shfl_xor_sync(all_lanes, sum[r], 2);
-      float factor = a.factor(sum[r]);
-      uniform[r] = a.is_uniform(max[r], visible[r]);
+      float factor = this->last_factor(r);
+      uniform[r] = a.is_uniform(this->max[r], this->visible[r]);
       int line = warp_id() * 16 + fragment_row(lane_id()) + r * 8;
       TN_UNROLL
       for (int j = 0; j < S::value_tiles; ++j) {
@@ -266,74 +157,8 @@ template <class Cfg> struct QueryRows {
   }
 };
 
-/// Starts the copy of a tile of q, k or v: rows from `from` on.
-template <class Cfg, class Tile>
-TN_FN void fetch_rows(const tn_view &view, int b, int from, int rows, int h,
-                      int size, uint32_t to) {
-  using T = typename Cfg::T;
-  Source s = {(const char *)Attention<Cfg>::row(view, b, from, h),
-              view.stride[1] * int64_t(sizeof(T)), rows - from,
-              size * int(sizeof(T))};
-  copy_tile<Tile, AttentionShape<Cfg>::threads, Cfg::align_rows>(to, s,
-                                                                 threadIdx.x);
-}
-
-/// The queries from `from` on of head h of batch b.
-template <class Cfg>
-TN_FN void attend_block(const Attention<Cfg> &a, int b, int h, int from) {
-  using S = AttentionShape<Cfg>;
-  QueryRows<Cfg> rows(a, b, h, from);
-  int last = from + S::BM < a.queries ? from + S::BM - 1 : a.queries - 1;
-  int key = a.seen(from).begin / S::BN * S::BN, end = a.seen(last).end;
-  int g = h / a.group;
-  uint32_t shared = rows.shared;
-  if (key < end) {
-    fetch_rows<Cfg, typename S::QTile>(a.q, b, from, a.queries, h, S::D,
-                                       shared);
-    fetch_rows<Cfg, typename S::KTile>(a.k, b, key, a.keys, g, S::D,
-                                       shared + S::k_at);
-  }
-  commit_copies();
-  for (bool start = true; key < end; key += S::BN, start = false) {
-    // Keys are here; everybody has done with the last values.
-    wait_copies<0>();
-    __syncthreads();
-    if (start)
-      rows.load_queries();
-    fetch_rows<Cfg, typename S::VTile>(a.v, b, key, a.keys, g, S::Dv,
-                                       shared + S::v_at);
-    commit_copies();
-    rows.multiply_keys();
-    if constexpr (Cfg::has_mask)
-      rows.fetch_mask(key);
-    rows.finish_scores(key);
-    // Values are here; everybody has done with the keys.
-    wait_copies<0>();
-    __syncthreads();
-    if (key + S::BN < end)
-      fetch_rows<Cfg, typename S::KTile>(a.k, b, key + S::BN, a.keys, g, S::D,
-                                         shared + S::k_at);
-    commit_copies();
-    rows.soften();
-    rows.multiply_values();
-  }
-  wait_copies<0>();
-  // The result takes the place of the queries.
-  __syncthreads();
-  rows.finish();
-}
-
 template <class Cfg> TN_FN void attention_mma(const tn_args *args) {
-  using S = AttentionShape<Cfg>;
-  static_assert(Cfg::threads == S::threads &&
-                Cfg::has_mask == (Cfg::mask != Mask::none));
-  Attention<Cfg> a(args);
-  // The last queries of a causal attention have most to do: they begin.
-  int from = int(gridDim.x - 1 - blockIdx.x) * S::BM;
-  for (int b = blockIdx.z; b < a.batch; b += gridDim.z) {
-    attend_block(a, b, int(blockIdx.y), from);
-    __syncthreads();
-  }
+  attention_flash<MmaRows<Cfg>, Cfg>(args);
 }
 
 } // namespace TN_FORM

@@ -8,7 +8,7 @@
 /// \file
 /// Attention as attention_rules.cuh defines it, of f32, f16 and bf16, for few
 /// queries and many keys: bound by reading k and v once. Any number of queries
-/// is right, so it is also the exact form for f32.
+/// is right.
 ///
 ///   entry   tn::attention_decode<Cfg>(args)
 ///
@@ -23,7 +23,8 @@
 ///           z min(B, 65535)
 ///   block   128
 ///   shared  DecodeShape<Cfg>::shared_bytes
-///   scratch if grid x > 1: 4 * B * grid y * grid x * rows * (Dv + 2) bytes, and
+///   scratch if grid x > 1: 4 * B * grid y * grid x * rows * (Dv + 2) bytes,
+///   and
 ///           B * grid y launch counters
 ///
 /// The H / Hkv heads that share a head of k and v count as so many queries, so

@@ -169,8 +169,7 @@ template <class Cfg> struct Attention {
 
   /// Whether a row with this greatest score is a uniform one.
   TN_FN bool is_uniform(float max, Seen visible) const {
-    return keys != 0 &&
-           is_uniform_row<Cfg>(max, visible.begin == visible.end);
+    return keys != 0 && is_uniform_row<Cfg>(max, visible.begin == visible.end);
   }
 
   /// What the weighted sum of values is multiplied with.

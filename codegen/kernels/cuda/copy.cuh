@@ -66,6 +66,14 @@ TN_FN void store_shared16(uint32_t to, Words4 v) {
                "r"(v.x[0]), "r"(v.x[1]), "r"(v.x[2]), "r"(v.x[3])
                : "memory");
 }
+/// To global memory. An assignment may become four stores where a branch beside
+/// it makes those.
+TN_FN void store_global16(void *to, Words4 v) {
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(
+                   __cvta_generic_to_global(to)),
+               "r"(v.x[0]), "r"(v.x[1]), "r"(v.x[2]), "r"(v.x[3])
+               : "memory");
+}
 TN_FN void store_shared8(uint32_t to, uint32_t a, uint32_t b) {
   asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(to), "r"(a), "r"(b)
                : "memory");
@@ -188,14 +196,17 @@ struct Source {
 /// Asynchronous: commit and wait.
 template <class Tile, int Threads, int Align>
 TN_FN void copy_tile(uint32_t to, const Source &s, int thread) {
-  constexpr int count = Tile::rows * Tile::chunks,
-                step = Threads / Tile::chunks;
+  constexpr int count = Tile::rows * Tile::chunks;
   constexpr int rounds = (count + Threads - 1) / Threads;
-  static_assert(Threads % Tile::chunks == 0);
-  // A thread has one column of chunks.
+  // A thread has one column of chunks, if that comes out even.
+  constexpr bool even = Threads % Tile::chunks == 0;
+  constexpr int step = Threads / Tile::chunks;
   int row = thread / Tile::chunks, chunk = thread % Tile::chunks;
-  int width = s.bytes - chunk * 16;
-  width = width < 0 ? 0 : width > 16 ? 16 : width;
+  auto width_at = [&](int chunk) {
+    int width = s.bytes - chunk * 16;
+    return width < 0 ? 0 : width > 16 ? 16 : width;
+  };
+  int width = width_at(chunk);
   const char *from = s.data + row * s.pitch + chunk * 16;
 #if __CUDA_ARCH__ >= 800
   TN_PRAGMA(unroll(rounds <= 8 ? rounds : 4))
@@ -207,8 +218,16 @@ TN_FN void copy_tile(uint32_t to, const Source &s, int thread) {
       break;
     int valid = row < s.rows ? width : 0;
     copy_chunk<Align>(to + Tile::at(row, chunk), valid ? from : s.data, valid);
-    row += step;
-    from += step * s.pitch;
+    if constexpr (even) {
+      row += step;
+      from += step * s.pitch;
+    } else {
+      int next = thread + (i + 1) * Threads;
+      row = next / Tile::chunks;
+      chunk = next % Tile::chunks;
+      width = width_at(chunk);
+      from = s.data + row * s.pitch + chunk * 16;
+    }
   }
 }
 

@@ -96,7 +96,7 @@ TN_FN void store_lanes(T *p, const lanes<T, N> &v, int valid) {
     if (valid >= N && is_aligned<T, N>(p)) {
       TN_UNROLL
       for (int i = 0; i < int(N * sizeof(T) / 16); ++i)
-        ((Words4 *)p)[i] = u.wide[i];
+        store_global16((Words4 *)p + i, u.wide[i]);
       return;
     }
   TN_UNROLL

@@ -175,7 +175,7 @@ std::string compare(const AttentionCase &c, const Operands &x) {
 
 const std::vector<AttentionTuning> &attentionTunings() {
   static const std::vector<AttentionTuning> all = {
-#define TN_ATTENTION_TUNING(NAME, ...) {#NAME, __VA_ARGS__},
+#define TN_ATTENTION_TUNING(NAME, ELEMENT, ...) {#NAME, #ELEMENT, __VA_ARGS__},
 #include "kernels/cuda/tunings.def"
   };
   return all;
@@ -191,13 +191,17 @@ const AttentionTuning &attentionTuning(const std::string &name) {
 
 std::string attentionSource(const AttentionCase &c) {
   bool hasMask = c.mask != "none";
-  int threads = c.tuning ? c.tuning->bm * 2 : 128;
+  int threads = c.tuning ? c.tuning->threads() : 128;
   int64_t size = c.type->size;
   int align = std::min(alignmentOf((c.d + c.gap) * size),
                        alignmentOf((c.dv + c.gap) * size));
   char scale[64];
   snprintf(scale, sizeof scale, "%.9ef", scaleOf(c));
-  std::string header = c.tuning ? "attention" : "attention_decode";
+  bool half = c.type->size == 2;
+  std::string header = !c.tuning ? "attention_decode"
+                       : half    ? "attention"
+                                 : "attention_fma";
+  std::string entry = c.tuning && half ? "attention_mma" : header;
   std::string special =
       c.tuning ? "  using Tiling = tn::AttentionTiling<" +
                      number(c.tuning->bm) + ", " + number(c.tuning->bn) + ">;\n"
@@ -220,8 +224,8 @@ std::string attentionSource(const AttentionCase &c) {
          ";\n  static constexpr int align_rows = " + number(align) +
          ", threads = " + number(threads) +
          ", num_views = " + number(4 + hasMask + c.alibi) +
-         ", num_params = 1, view_rank = 4;\n};\nTN_UNIT(0, tn::" +
-         (c.tuning ? "attention_mma" : "attention_decode") + "<Cfg0>)\n";
+         ", num_params = 1, view_rank = 4;\n};\nTN_UNIT(0, tn::" + entry +
+         "<Cfg0>)\n";
 }
 
 namespace {
@@ -237,11 +241,15 @@ void shapeLaunch(const AttentionCase &c, LaunchSpec &spec, Buffer &scratch,
   if (const AttentionTuning *t = c.tuning) {
     spec.grid.x = unsigned(ceilDiv(c.queries, t->bm));
     spec.grid.y = unsigned(c.heads);
-    spec.threads = t->bm * 2;
-    int64_t row = paddedBytes(c.d * 2), value = paddedBytes(c.dv * 2);
+    spec.threads = t->threads();
+    int64_t row = paddedBytes(c.d * c.type->size),
+            value = paddedBytes(c.dv * c.type->size);
+    if (!t->isHalf())
+      value = std::max<int64_t>(value, 128);
     spec.sharedBytes =
-        unsigned(t->bm * std::max(row, value) + t->bn * (row + value));
-    if (c.mask != "none")
+        unsigned(t->bm * (t->isHalf() ? std::max(row, value) : row) +
+                 t->bn * (row + value));
+    if (c.mask != "none" || !t->isHalf())
       spec.sharedBytes += t->bm * (t->bn + 8) * 4;
     return;
   }

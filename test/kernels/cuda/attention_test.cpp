@@ -12,8 +12,7 @@ using namespace test;
 namespace {
 
 AttentionCase plain(const char *tuning) {
-  AttentionCase c;
-  c.tuning = &attentionTuning(tuning);
+  AttentionCase c(attentionTuning(tuning));
   c.queries = 37;
   c.keys = 75;
   c.heads = 2;
@@ -55,19 +54,28 @@ INSTANTIATE_TEST_SUITE_P(Attention, EveryAttention,
                                attentionTunings()[info.param].name);
                          });
 
-/// The same cases for both kernels.
-class BothKernels : public testing::TestWithParam<bool> {
+TEST_P(EveryAttention, HeadsThatAreNoPowerOfTwo) {
+  TN_NEED_DEVICE();
+  const AttentionTuning &t = attentionTunings()[GetParam()];
+  AttentionCase c = plain(t.name);
+  c.d = c.dv = t.maxD * 5 / 8;
+  EXPECT_EQ(runAttention(c), "");
+}
+
+/// The same cases for all kernels; empty: the split-KV one.
+class EveryKernel : public testing::TestWithParam<const char *> {
 protected:
   AttentionCase start() const {
-    AttentionCase c = plain("d64_64x64");
-    if (GetParam())
+    bool split = !*GetParam();
+    AttentionCase c = plain(split ? "d64_64x64" : GetParam());
+    if (split)
       c.tuning = nullptr;
     return c;
   }
   void SetUp() override { TN_NEED_DEVICE(); }
 };
 
-TEST_P(BothKernels, Windows) {
+TEST_P(EveryKernel, Windows) {
   AttentionCase c = start();
   c.left = 10;
   c.right = 3;
@@ -81,7 +89,7 @@ TEST_P(BothKernels, Windows) {
   EXPECT_EQ(runAttention(c), "");
 }
 
-TEST_P(BothKernels, QueriesBeforeAllKeys) {
+TEST_P(EveryKernel, QueriesBeforeAllKeys) {
   AttentionCase c = start();
   c.keys = 20;
   c.right = 0;
@@ -91,7 +99,7 @@ TEST_P(BothKernels, QueriesBeforeAllKeys) {
   }
 }
 
-TEST_P(BothKernels, MasksAndFullyMaskedRows) {
+TEST_P(EveryKernel, MasksAndFullyMaskedRows) {
   for (const char *mask : {"additive", "boolean"})
     for (const char *row : {"zero", "uniform", "nan"}) {
       AttentionCase c = start();
@@ -104,7 +112,7 @@ TEST_P(BothKernels, MasksAndFullyMaskedRows) {
     }
 }
 
-TEST_P(BothKernels, PaddingMask) {
+TEST_P(EveryKernel, PaddingMask) {
   AttentionCase c = start();
   c.mask = "boolean";
   c.maskRowShared = true;
@@ -113,16 +121,17 @@ TEST_P(BothKernels, PaddingMask) {
   EXPECT_EQ(runAttention(c), "");
 }
 
-TEST_P(BothKernels, SoftcapAndAlibi) {
+TEST_P(EveryKernel, SoftcapAndAlibi) {
   AttentionCase c = start();
   c.softcap = 2;
   c.alibi = true;
   c.right = 0;
-  c.type = &bf16;
+  if (c.type == &f16)
+    c.type = &bf16;
   EXPECT_EQ(runAttention(c), "");
 }
 
-TEST_P(BothKernels, SizesOfZeroAndOne) {
+TEST_P(EveryKernel, SizesOfZeroAndOne) {
   AttentionCase c = start();
   c.keys = 0;
   for (const char *row : {"zero", "uniform", "nan"}) {
@@ -133,9 +142,11 @@ TEST_P(BothKernels, SizesOfZeroAndOne) {
   EXPECT_EQ(runAttention(c), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Attention, BothKernels, testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Attention, EveryKernel,
+                         testing::Values("d64_64x64", "single_d64_64x32", ""),
                          [](const auto &info) {
-                           return std::string(info.param ? "decode" : "flash");
+                           return std::string(*info.param ? info.param
+                                                          : "decode");
                          });
 
 TEST(AttentionDecode, HeadsOfManySizes) {

@@ -82,13 +82,20 @@ std::string runQuantise(const QuantiseCase &c,
                         const Headers &h = kernelHeaders());
 
 struct AttentionTuning {
-  const char *name;
+  const char *name, *element;
   int maxD, bm, bn, arch;
+  bool isHalf() const { return element[0] == 'h'; }
+  int threads() const { return isHalf() ? bm * 2 : 128; }
 };
 const std::vector<AttentionTuning> &attentionTunings();
 const AttentionTuning &attentionTuning(const std::string &name);
 
 struct AttentionCase {
+  AttentionCase() = default;
+  /// Of the tuning's own element type.
+  explicit AttentionCase(const AttentionTuning &t)
+      : tuning(&t), type(t.isHalf() ? &f16 : &f32) {}
+
   /// Null: the split-KV kernel, with `rows` and `split`.
   const AttentionTuning *tuning = nullptr;
   int rows = 4, split = 64, arch = 80;

@@ -79,8 +79,7 @@ class AttentionCounters : public testing::TestWithParam<int> {};
 TEST_P(AttentionCounters, AlignedSizes) {
   TN_NEED_EMULATOR();
   for (bool masked : {false, true}) {
-    AttentionCase c;
-    c.tuning = &attentionTunings()[GetParam()];
+    AttentionCase c(attentionTunings()[GetParam()]);
     c.d = c.dv = c.tuning->maxD;
     c.heads = 2;
     c.kvHeads = 1;

@@ -137,17 +137,20 @@ std::string runCase(const std::string &name, const Headers &headers) {
     r.half = 6;
     return runRotary(r, headers);
   }
-  AttentionCase a;
-  a.tuning = name == "decode" ? nullptr : &attentionTuning("d128_64x64");
+  bool single = name == "single" || name == "single_masked";
+  AttentionCase a(attentionTuning(single ? "single_d128_64x32" : "d128_64x64"));
+  if (name == "decode")
+    a.tuning = nullptr;
   a.heads = 4;
   a.kvHeads = 2;
   a.queries = name == "decode" ? 3 : 70;
   a.keys = 150;
-  if (name != "masked")
+  bool masked = name == "masked" || name == "single_masked";
+  if (!masked)
     a.right = 0;
-  if (name == "masked" || name == "uniform") {
-    a.mask = name == "masked" ? "additive" : "boolean";
-    a.maskedRow = name == "masked" ? "zero" : "uniform";
+  if (masked || name == "uniform") {
+    a.mask = masked ? "additive" : "boolean";
+    a.maskedRow = masked ? "zero" : "uniform";
     a.hideEvery = 4;
   }
   return runAttention(a, headers);
@@ -159,7 +162,8 @@ std::string findFault(const std::string &name, const Headers &headers) {
   std::string error = runCase(name, headers);
   std::string counters = Device::get()->takeCounters();
   int64_t conflicts = accessesOf(counters, "ldmatrix").conflicts() +
-                      accessesOf(counters, "ld.shared.u32").conflicts();
+                      accessesOf(counters, "ld.shared.u32").conflicts() +
+                      accessesOf(counters, "ld.shared.v4").conflicts();
   if (error.empty() && conflicts)
     return std::to_string(conflicts) + " bank conflicts";
   return error;
@@ -209,10 +213,11 @@ TEST(Faults, NoneWithoutMutation) {
   if (!canRun(reason))
     GTEST_SKIP() << reason;
   for (const char *name :
-       {"gemm",         "nk",     "odd",    "odd4",      "gap",   "stream",
-        "turing",       "tf32",   "tf32x3", "fma",       "flash", "masked",
-        "uniform",      "decode", "gemv",   "gemv_rows", "int4",  "normed",
-        "normed_codes", "pair",   "rotary", "bulk"})
+       {"gemm",      "nk",     "odd",     "odd4",         "gap",
+        "stream",    "turing", "tf32",    "tf32x3",       "fma",
+        "flash",     "masked", "uniform", "decode",       "gemv",
+        "gemv_rows", "int4",   "normed",  "normed_codes", "pair",
+        "rotary",    "bulk",   "single",  "single_masked"})
     EXPECT_EQ(findFault(name, kernelHeaders()), "") << name;
 }
 
