@@ -28,7 +28,7 @@ namespace {
 
 /// Calls of functions and branches may nest this deep; no real model comes
 /// near.
-constexpr unsigned callDepthLimit = 100;
+constexpr unsigned callDepthLimit = 400;
 /// What a node is called here; inside functions the calls' names come first.
 constexpr size_t labelLimit = 512;
 /// An error inside nested calls names the innermost ones.
@@ -568,6 +568,7 @@ Expected<std::unique_ptr<Module>> importOnnx(StringRef path,
   Expected<std::unique_ptr<ModelFile>> model = ModelFile::open(path);
   if (!model)
     return withPrefix(model.takeError(), prefix);
+  (*model)->followLinks = options.followLinks;
   Expected<std::unique_ptr<Module>> module = Importer(**model, options).run();
   if (!module)
     return withPrefix(module.takeError(), prefix);

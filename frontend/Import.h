@@ -24,6 +24,8 @@ struct ImportOptions {
   /// `<input>_<axis>` where it gives none). A range of one value is a constant
   /// from then on.
   llvm::StringMap<ir::DimRange> dims;
+  /// External data may lie behind any link; see MappedFile::openBeneath.
+  bool followLinks = false;
   /// Told what is odd but no error; by default it is printed to standard error.
   std::function<void(llvm::StringRef)> warn;
 };

@@ -24,10 +24,13 @@ public:
   open(llvm::StringRef path);
 
   /// Maps `folder/relative` where \p relative comes from a model and is not
-  /// trusted: it must stay inside the folder, and no part of it may be a
-  /// symbolic link. Only regular files are opened.
+  /// trusted: it must stay inside the folder. Links are followed to what lies
+  /// in it too and, where the folder is a snapshot in a model cache as Hugging
+  /// Face's (`NAME/snapshots/REVISION/...`), in that cache's `NAME/blobs`; to
+  /// elsewhere with \p followLinks alone. Only regular files are opened.
   static llvm::Expected<std::shared_ptr<const MappedFile>>
-  openBeneath(llvm::StringRef folder, llvm::StringRef relative);
+  openBeneath(llvm::StringRef folder, llvm::StringRef relative,
+              bool followLinks = false);
 
   ~MappedFile();
   MappedFile(const MappedFile &) = delete;
@@ -39,6 +42,11 @@ private:
   MappedFile(const uint8_t *data, size_t size) : data(data), size(size) {}
   static llvm::Expected<std::shared_ptr<const MappedFile>>
   mapDescriptor(int fd);
+  static llvm::Expected<std::shared_ptr<const MappedFile>>
+  openParts(llvm::StringRef folder, llvm::ArrayRef<llvm::StringRef> parts);
+  static llvm::Expected<std::shared_ptr<const MappedFile>>
+  openLinked(llvm::StringRef folder, llvm::StringRef relative,
+             bool followLinks);
   const uint8_t *data;
   size_t size;
 };

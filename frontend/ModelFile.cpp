@@ -11,6 +11,8 @@
 #include "ir/support/Diag.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
+#include <climits>
+#include <google/protobuf/io/coded_stream.h>
 
 using namespace llvm;
 
@@ -32,6 +34,16 @@ StringRef recognise(StringRef text) {
   return "";
 }
 
+/// As ParseFromString, but with a limit of our own on how deep messages nest.
+bool parseProto(const std::string &text, onnx::ModelProto &proto) {
+  if (text.size() > INT_MAX)
+    return false;
+  google::protobuf::io::CodedInputStream input(
+      reinterpret_cast<const uint8_t *>(text.data()), int(text.size()));
+  input.SetRecursionLimit(messageDepthLimit);
+  return proto.ParseFromCodedStream(&input) && input.ConsumedEntireMessage();
+}
+
 } // namespace
 
 Expected<std::unique_ptr<ModelFile>>
@@ -47,7 +59,7 @@ ModelFile::parse(ArrayRef<uint8_t> bytes, std::shared_ptr<const void> owner) {
   auto model = std::make_unique<ModelFile>();
   model->bytes = bytes;
   model->owner = std::move(owner);
-  if (!model->proto.ParseFromString(*small))
+  if (!parseProto(*small, model->proto))
     return userError("cannot parse the ONNX model: not a well-formed Protocol "
                      "Buffers message, or nested too deeply");
   return model;

@@ -28,6 +28,8 @@ struct ModelFile {
   std::string folder;
   /// External data is refused when there is no folder to find it in.
   bool hasFolder = false;
+  /// ImportOptions::followLinks.
+  bool followLinks = false;
   onnx::ModelProto proto;
 
   /// Maps and parses the file at \p path.

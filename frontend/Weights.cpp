@@ -348,7 +348,7 @@ Expected<ConstantRef> Weights::external(const onnx::TensorProto &t,
   std::shared_ptr<const MappedFile> &file = files[*location];
   if (!file) {
     Expected<std::shared_ptr<const MappedFile>> opened =
-        MappedFile::openBeneath(model.folder, *location);
+        MappedFile::openBeneath(model.folder, *location, model.followLinks);
     if (!opened)
       return withPrefix(opened.takeError(),
                         "external data '" + *location + "': ");

@@ -17,8 +17,6 @@ namespace {
 
 /// Payloads of at most this many bytes stay in the message.
 constexpr uint64_t inlineLimit = 1024;
-/// As deep as Protocol Buffers' own limit.
-constexpr unsigned depthLimit = 100;
 
 enum WireType : unsigned { Varint = 0, Fixed64 = 1, Bytes = 2, Fixed32 = 5 };
 
@@ -208,9 +206,9 @@ Expected<std::string> Scanner::tensor(uint64_t begin, uint64_t end) const {
 
 Expected<std::string> Scanner::message(Message kind, uint64_t begin,
                                        uint64_t end, unsigned depth) {
-  if (depth > depthLimit)
+  if (depth > messageDepthLimit)
     return userError("messages are nested more than {0} deep at byte {1}",
-                     depthLimit, begin);
+                     messageDepthLimit, begin);
   if (kind == Message::Tensor)
     return tensor(begin, end);
   std::string out;

@@ -14,6 +14,9 @@
 
 namespace tenon::frontend {
 
+/// An If in a branch of another is three messages deeper.
+constexpr unsigned messageDepthLimit = 1000;
+
 /// Copies a serialized onnx.ModelProto without what makes it large: a tensor's
 /// `raw_data` (or packed `float_data`, `double_data`, which are the same bytes)
 /// of more than a kilobyte is replaced by `segment {begin, end}`, its bytes'
@@ -22,7 +25,7 @@ namespace tenon::frontend {
 /// strings, metadata of nodes and training information are dropped as well.
 ///
 /// Errors: fields that run past the end of their message, overlong varints,
-/// illegal tags, and messages nested more than 100 deep.
+/// illegal tags, and messages nested more than `messageDepthLimit` deep.
 llvm::Expected<std::string> withoutPayloads(llvm::ArrayRef<uint8_t> model);
 
 } // namespace tenon::frontend

@@ -9,6 +9,7 @@
 #include "frontend/Import.h"
 #include "ir/support/Diag.h"
 #include "passes/Pipelines.h"
+#include "tools/common/ImportFlags.h"
 #include "tools/common/PassFlags.h"
 #include "tools/common/Precision.h"
 #include "tools/tenon/CheckErrors.h"
@@ -29,7 +30,7 @@ class CheckCommand final : public Command {
 public:
   CheckCommand()
       : Command("check", "say what a model needs and whether it compiles"),
-        passFlags(sub) {}
+        importFlags(sub), passFlags(sub) {}
 
   int run() override {
     if (model.empty())
@@ -54,10 +55,7 @@ private:
       "inputs", cl::value_desc("F.npz"),
       cl::desc("what to run on for --precision and --weights (made up)"),
       cl::sub(sub)};
-  cl::list<std::string> dims{
-      "dim", cl::value_desc("name=N|LO..HI"),
-      cl::desc("fix or bound a symbolic dimension (may be repeated)"),
-      cl::sub(sub)};
+  ImportFlags importFlags;
   PassFlags passFlags;
 
   /// Each of --precision and --weights that is given, and both of them.
@@ -96,12 +94,12 @@ private:
     codegen::TargetOptions target; // which precisions are for others
     if (Error error = setPrecision(options->precision, "", target))
       return error;
-    ErrorCheck check{model, {}, inputs, choicesOf(*options)};
+    Expected<frontend::ImportOptions> import = importFlags.options();
+    if (!import)
+      return import.takeError();
+    ErrorCheck check{model, std::move(*import), inputs, choicesOf(*options)};
     if (check.choices.empty())
       return Error::success();
-    for (const std::string &dim : dims)
-      if (Error error = frontend::parseDimOption(dim, check.import))
-        return error;
     if (Error error = printErrors(check, outs()))
       return withPrefix(std::move(error), model + ": error: ");
     return Error::success();

@@ -15,6 +15,7 @@
 #include "ir/text/SideFile.h"
 #include "ir/text/Text.h"
 #include "passes/Pipelines.h"
+#include "tools/common/ImportFlags.h"
 #include "tools/common/LoadModule.h"
 #include "tools/common/PassFlags.h"
 #include "tools/common/Precision.h"
@@ -47,7 +48,8 @@ constexpr StringLiteral codeStages[] = {"selected", "planned", "source",
 class CompileCommand final : public Command {
 public:
   CompileCommand()
-      : Command("compile", "compile a model into one binary"), passFlags(sub) {}
+      : Command("compile", "compile a model into one binary"), importFlags(sub),
+        passFlags(sub) {}
   int run() override;
 
 private:
@@ -66,10 +68,7 @@ private:
   cl::opt<std::string> arch{
       "arch", cl::value_desc("LIST"),
       cl::desc("GPU architectures to include (sm_80,sm_90a)"), cl::sub(sub)};
-  cl::list<std::string> dims{
-      "dim", cl::value_desc("name=N|LO..HI"),
-      cl::desc("fix or bound a symbolic dimension (may be repeated)"),
-      cl::sub(sub)};
+  ImportFlags importFlags;
   cl::opt<Emit> emit{
       "emit", cl::desc("what to write (by default by OUT's suffix)"),
       cl::values(clEnumValN(Emit::Executable, "exe", "an executable"),
@@ -182,13 +181,12 @@ CompileCommand::makeGraph(Progress &progress, bool &stopped) {
     return error;
   if (target == "cpu")
     options->halves = passes::Halves::Weights;
-  frontend::ImportOptions import;
-  for (const std::string &dim : dims)
-    if (Error error = frontend::parseDimOption(dim, import))
-      return error;
+  Expected<frontend::ImportOptions> import = importFlags.options();
+  if (!import)
+    return import.takeError();
 
   progress.begin("imported");
-  Expected<std::unique_ptr<ir::Module>> module = loadModule(model, import);
+  Expected<std::unique_ptr<ir::Module>> module = loadModule(model, *import);
   if (!module)
     return module.takeError();
   nodes = (*module)->entry().body.size();
@@ -349,7 +347,7 @@ Error CompileCommand::fillManifest(json::Object &manifest) {
     return flags.takeError();
   manifest["precision"] = passes::precisionName(flags->precision);
   json::Array given;
-  for (const std::string &dim : dims)
+  for (const std::string &dim : importFlags.dims)
     given.push_back(dim);
   manifest["dims"] = std::move(given);
   return Error::success();

@@ -9,6 +9,7 @@
 #include "frontend/Import.h"
 #include "ir/support/Diag.h"
 #include "passes/Pipelines.h"
+#include "tools/common/ImportFlags.h"
 #include "tools/common/LoadModule.h"
 #include "tools/common/PassFlags.h"
 #include "tools/common/Precision.h"
@@ -45,7 +46,7 @@ public:
   ExplainCommand()
       : Command("explain", "say what each kernel of a model or artifact costs "
                            "at least on a GPU"),
-        passFlags(sub) {}
+        importFlags(sub), passFlags(sub) {}
 
   int run() override {
     if (Error error = explain())
@@ -59,9 +60,7 @@ private:
   cl::opt<std::string> device{
       "device", cl::init("h200"), cl::value_desc("LIST"),
       cl::desc("GPUs to compare: h200, a100, ..."), cl::sub(sub)};
-  cl::list<std::string> dims{"dim", cl::value_desc("name=N"),
-                             cl::desc("the size of a symbolic dimension"),
-                             cl::sub(sub)};
+  ImportFlags importFlags;
   cl::opt<std::string> inputs{
       "inputs", cl::value_desc("F.npz"),
       cl::desc("an artifact's inputs: the emulator runs it and counts"),
@@ -81,14 +80,13 @@ private:
 };
 
 Expected<std::unique_ptr<ir::Module>> ExplainCommand::fusedModule() {
-  frontend::ImportOptions import;
-  for (const std::string &dim : dims)
-    if (Error error = frontend::parseDimOption(dim, import))
-      return error;
+  Expected<frontend::ImportOptions> import = importFlags.options();
+  if (!import)
+    return import.takeError();
   Expected<passes::PassOptions> options = passFlags.options();
   if (!options)
     return options.takeError();
-  Expected<std::unique_ptr<ir::Module>> module = loadModule(model, import);
+  Expected<std::unique_ptr<ir::Module>> module = loadModule(model, *import);
   if (!module)
     return module.takeError();
   passes::Remarks remarks;
@@ -165,8 +163,8 @@ Error ExplainCommand::explain() {
   bool elf = kind == file_magic::elf_executable ||
              kind == file_magic::elf_shared_object || kind == file_magic::elf;
   if (elf)
-    return explainArtifact({model, *chosen, inputs, dims, report, eachLaunch},
-                           outs());
+    return explainArtifact(
+        {model, *chosen, inputs, importFlags.dims, report, eachLaunch}, outs());
   if (!inputs.empty() || !report.empty())
     return userError("--{0} is for artifacts: compile the model with "
                      "--target=cuda",

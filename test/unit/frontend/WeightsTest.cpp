@@ -164,12 +164,13 @@ protected:
       entry->set_value(value);
     }
     m.output("weight");
-    std::string path = root + "/model/model.onnx";
+    std::string path = root + "/" + folder + "/model.onnx";
     std::ofstream(path) << m.proto.SerializeAsString();
-    auto module = frontend::importOnnx(path);
+    auto module = frontend::importOnnx(path, options);
     return module ? "" : llvm::toString(module.takeError());
   }
-  std::string root;
+  std::string root, folder = "model";
+  frontend::ImportOptions options;
 };
 
 TEST_F(External, FindsFilesInTheFolder) {
@@ -187,9 +188,45 @@ TEST_F(External, StaysInTheFolder) {
         "link.bin", "up/outside.bin", "sub", "gone.bin", "", "."})
     expectParts(import({{"location", location}}),
                 {"model.onnx: error: ", "'weight'"});
-  expectParts(import({{"location", "link.bin"}}), {"symbolic link"});
+  expectParts(import({{"location", "link.bin"}}),
+              {"is a symbolic link to '/", "--follow-links allows it"});
   expectParts(import({{"location", "/etc/passwd"}}), {"absolute"});
   expectParts(import({{"location", "gone.bin"}}), {"No such file"});
+}
+
+TEST_F(External, FollowsLinksWithinTheFolderOrWhereTold) {
+  ASSERT_EQ(::symlink("sub/w.bin", (root + "/model/near.bin").c_str()), 0);
+  ASSERT_EQ(::symlink("sub", (root + "/model/folder").c_str()), 0);
+  EXPECT_EQ(import({{"location", "near.bin"}}), "");
+  EXPECT_EQ(import({{"location", "folder/w.bin"}, {"length", "16"}}), "");
+  options.followLinks = true;
+  EXPECT_EQ(import({{"location", "link.bin"}}), "");
+  expectParts(import({{"location", "up/../outside.bin"}}), {"leaves"});
+}
+
+// A cache of models as Hugging Face's: files are links into `blobs`.
+TEST_F(External, FollowsLinksIntoTheBlobsOfACache) {
+  for (const char *made :
+       {"/a", "/a/blobs", "/a/blobs/deep", "/a/snapshots", "/a/snapshots/1",
+        "/a/snapshots/1/onnx", "/b", "/b/blobs"})
+    ASSERT_EQ(::mkdir((root + made).c_str(), 0755), 0);
+  write("a/blobs/123", 16);
+  write("b/blobs/123", 16);
+  auto link = [&](const char *target, const char *name) {
+    ASSERT_EQ(::symlink(target, (root + name).c_str()), 0);
+  };
+  link("../../../blobs/123", "/a/snapshots/1/onnx/w.bin");
+  link("../../../../b/blobs/123", "/a/snapshots/1/onnx/other.bin");
+  link("../../..", "/a/snapshots/1/onnx/up");
+  link("../../../blobs/124", "/a/snapshots/1/onnx/gone.bin");
+  link("../../outside.bin", "/a/blobs/124x");
+  link("../../../blobs/124x", "/a/snapshots/1/onnx/twice.bin");
+  folder = "a/snapshots/1/onnx";
+  EXPECT_EQ(import({{"location", "w.bin"}}), "");
+  expectParts(import({{"location", "other.bin"}}), {"--follow-links"});
+  expectParts(import({{"location", "up/snapshots"}}), {"--follow-links"});
+  expectParts(import({{"location", "gone.bin"}}), {"No such file"});
+  expectParts(import({{"location", "twice.bin"}}), {"--follow-links"});
 }
 
 TEST_F(External, ChecksRanges) {
@@ -267,10 +304,10 @@ TEST(Corrupt, RecognisesOtherFiles) {
 }
 
 TEST(Corrupt, DepthIsBounded) {
-  // 200 nested If nodes.
+  // 400 nested If nodes.
   onnx::GraphProto inner;
   inner.add_output()->set_name("r");
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 400; ++i) {
     onnx::GraphProto outer;
     auto &node = TestModel::fill(*outer.add_node(), "If", {"c"}, {"r"});
     *attribute(node, "then_branch", onnx::AttributeProto::GRAPH).mutable_g() =
@@ -280,7 +317,7 @@ TEST(Corrupt, DepthIsBounded) {
   }
   TestModel m;
   *m.proto.mutable_graph() = std::move(inner);
-  expectParts(m.text(), {"nested more than 100 deep"});
+  expectParts(m.text(), {"nested more than 1000 deep"});
 }
 
 } // namespace
