@@ -22,6 +22,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
+#include <csignal>
 #include <unistd.h>
 #include <vector>
 
@@ -104,6 +105,8 @@ int main(int argc, char **argv) {
   if (argc >= 2 && StringRef(argv[1]) == "run")
     return runArtifact(argc, argv);
   InitLLVM init(argc, argv);
+  // A limit on the size of files is an error of whoever writes, as a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(makeCompileCommand());
   commands.push_back(makeCheckCommand());
