@@ -23,6 +23,9 @@
 #include "llvm/Support/Signals.h"
 #include "llvm/Support/raw_ostream.h"
 #include <chrono>
+#include <fcntl.h>
+#include <unistd.h>
+#include <utility>
 
 namespace tenon::codegen {
 
@@ -139,38 +142,93 @@ llvm::Error appendPayload(ElfPayload &file, const kernel::Program &program,
   return file.write(planAt, plan.bytes);
 }
 
-/// A name beside \p path that nothing has yet. The file there is removed when
-/// the guard dies, unless it was renamed away.
-struct TemporaryBeside {
-  static llvm::Expected<TemporaryBeside> create(llvm::StringRef path) {
-    TemporaryBeside out;
-    if (std::error_code failed =
-            fs::createUniqueFile(path + ".tmp%%%%%%%%", out.path))
-      return userError("{0}: cannot write: {1}", path, failed.message());
-    llvm::sys::RemoveFileOnSignal(out.path);
-    return out;
+/// A file in the folder of \p final that becomes \p final when it is complete.
+/// Until then it has no name, so that nothing is left of it whatever ends this
+/// process; on file systems without such files it has one beside \p final.
+class Unfinished {
+public:
+  static llvm::Expected<Unfinished> create(llvm::StringRef final) {
+    Unfinished file(final);
+    llvm::StringRef folder = llvm::sys::path::parent_path(final);
+    file.fd = ::open(folder.empty() ? "." : folder.str().c_str(),
+                     O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    file.path = "/proc/self/fd/" + std::to_string(file.fd);
+    if (file.fd >= 0 && fs::exists(file.path))
+      return file;
+    file.close();
+    if (llvm::Error error = file.name())
+      return error;
+    return file;
   }
-  TemporaryBeside(TemporaryBeside &&other) : path(std::move(other.path)) {
-    other.path.clear();
-  }
-  ~TemporaryBeside() {
-    if (path.empty())
+  Unfinished(Unfinished &&other)
+      : path(std::move(other.path)), final(std::move(other.final)),
+        fd(std::exchange(other.fd, -1)),
+        isNamed(std::exchange(other.isNamed, false)) {}
+  ~Unfinished() {
+    close();
+    if (!isNamed)
       return;
     llvm::sys::DontRemoveFileOnSignal(path);
     fs::remove(path);
   }
-  llvm::Error renameTo(llvm::StringRef final) {
+
+  /// Makes it what the linker wrote to \p other, with its permissions.
+  llvm::Error copyOf(llvm::StringRef other) {
+    llvm::ErrorOr<fs::perms> mode = fs::getPermissions(other);
+    std::error_code failed = mode.getError();
+    if (!failed)
+      failed = fs::copy_file(other, path);
+    if (!failed)
+      failed = fs::setPermissions(path, *mode);
+    return failed ? cannotWrite(failed) : llvm::Error::success();
+  }
+
+  llvm::Error finish() {
+    if (fd >= 0) {
+      std::string unnamed = path;
+      if (llvm::Error error = name())
+        return error;
+      fs::remove(path); // a link replaces nothing
+      if (::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, path.c_str(),
+                   AT_SYMLINK_FOLLOW) != 0)
+        return cannotWrite(llvm::errnoAsErrorCode());
+    }
     if (std::error_code failed = fs::rename(path, final))
-      return userError("{0}: cannot write: {1}", final, failed.message());
+      return cannotWrite(failed);
     llvm::sys::DontRemoveFileOnSignal(path);
-    path.clear();
+    isNamed = false;
     return llvm::Error::success();
   }
 
-  llvm::SmallString<128> path;
+  /// What opens it.
+  std::string path;
 
 private:
-  TemporaryBeside() = default;
+  explicit Unfinished(llvm::StringRef final) : final(final) {}
+
+  llvm::Error cannotWrite(std::error_code failed) const {
+    return userError("{0}: cannot write: {1}", final, failed.message());
+  }
+  /// Takes a name that nothing has yet.
+  llvm::Error name() {
+    llvm::SmallString<128> unique;
+    if (std::error_code failed =
+            fs::createUniqueFile(final + ".tmp%%%%%%%%", unique))
+      return cannotWrite(failed);
+    path = unique.str().str();
+    isNamed = true;
+    llvm::sys::RemoveFileOnSignal(path);
+    return llvm::Error::success();
+  }
+  void close() {
+    if (fd >= 0)
+      ::close(fd);
+    fd = -1;
+  }
+
+  std::string final;
+  int fd = -1;
+  bool isNamed = false;
 };
 
 /// Bytes of machine code that each CPU form costs.
@@ -237,9 +295,9 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
   auto target = rt::outputPath(out.str());
   if (!target.ok())
     return fromStatus(target.status());
-  auto temporary = TemporaryBeside::create(*target);
-  if (!temporary)
-    return temporary.takeError();
+  auto artifact = Unfinished::create(*target);
+  if (!artifact)
+    return artifact.takeError();
   std::vector<Source> hostSources, deviceSources;
   for (const Source &source : sources)
     (source.target == Target::Cuda ? deviceSources : hostSources)
@@ -256,11 +314,13 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
   report.compiled += objects->compiled;
   report.cacheProblem = objects->cacheProblem;
   report.compileSeconds = watch.lap();
-  if (llvm::Error error =
-          linkArtifact(*compiler, *objects, options, temporary->path))
+  std::string linked = objects->folder.file("linked");
+  if (llvm::Error error = linkArtifact(*compiler, *objects, options, linked))
+    return error;
+  if (llvm::Error error = artifact->copyOf(linked))
     return error;
   report.linkSeconds = watch.lap();
-  auto file = ElfPayload::open(temporary->path);
+  auto file = ElfPayload::open(artifact->path);
   if (!file)
     return file.takeError();
   report.codeBytes = file->codeBytes();
@@ -278,7 +338,7 @@ llvm::Expected<ArtifactReport> buildArtifact(const kernel::Program &program,
   if (options.kind == ArtifactKind::SharedLibrary)
     if (llvm::Error error = writeModelHeader(program, out))
       return error;
-  if (llvm::Error error = temporary->renameTo(*target))
+  if (llvm::Error error = artifact->finish())
     return error;
   return report;
 }

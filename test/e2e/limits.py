@@ -112,10 +112,12 @@ def killed(report, tenon, folder):
         process = start(tenon, folder / "killed" / "out", folder / f"cache{i}")
         time.sleep(random.Random(i).random() * whole)
         os.killpg(process.pid, signal.SIGKILL)
-        if process.wait() == 0:
-            (folder / "killed" / "out").unlink()
-        elif (folder / "killed" / "out").exists():
-            problems.append(f"there is an output after the {i}th")
+        finished = process.wait() == 0
+        left = os.listdir(folder / "killed")
+        if left != (["out"] if finished else []):
+            problems.append(f"the {i}th left {left}")
+        for name in left:
+            (folder / "killed" / name).unlink()
     report.add("killed 5 times", problems)
 
 
