@@ -488,11 +488,15 @@ Result<std::unique_ptr<Device>> createCudaDevice(const Model &model,
   if (model.deviceCode().empty())
     return TN_ERROR("this artifact has no code for GPUs: compile it with "
                     "--target=cuda");
-  auto context = CudaContext::create(options);
+  CudaOptions chosen = options;
+  if (chosen.emulated && chosen.emulatedArch.empty())
+    if (auto code = DeviceCode::load(model.deviceCode()); code.ok())
+      chosen.emulatedArch = code->emulatedArch();
+  auto context = CudaContext::create(chosen);
   if (!context.ok())
     return context.status();
   auto device =
-      std::make_unique<CudaDevice>(model, std::move(*context), options);
+      std::make_unique<CudaDevice>(model, std::move(*context), chosen);
   if (Status status = device->start(); !status.ok())
     return status;
   return std::unique_ptr<Device>(std::move(device));

@@ -112,6 +112,12 @@ Result<std::vector<char>> DeviceCode::contents(const DeviceImage &image) const {
   return text;
 }
 
+std::string DeviceCode::emulatedArch() const {
+  if (images.empty() || !choose(0, 80, /*ptxOnly=*/false).empty())
+    return "";
+  return "sm_" + std::to_string(images[0].arch);
+}
+
 std::string DeviceCode::archNames() const {
   std::string out;
   for (const DeviceImage &image : images)

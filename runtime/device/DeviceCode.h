@@ -35,6 +35,9 @@ public:
   Result<std::vector<char>> contents(const DeviceImage &image) const;
   /// "sm_80, sm_90a".
   std::string archNames() const;
+  /// What the emulator plays where nobody says: empty, its own choice (sm_80),
+  /// if there is code for it, else the first that there is code for.
+  std::string emulatedArch() const;
 
 private:
   DeviceCode() = default;

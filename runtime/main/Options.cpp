@@ -37,6 +37,7 @@ flags
   --device-memory=SIZE   use at most so much of the GPU's memory: 2G, 500M
   --stepwise             wait for each kernel, so that an error names it
   --emulated-arch=ARCH   the GPU that the emulator plays, such as sm_90a
+                         (default: sm_80, or what there is code for)
   --emulator-report=FILE where the emulator writes what it counted and found
   --pages=map|huge       weights mapped from the file (default) or copied into
                          large pages
