@@ -253,6 +253,14 @@ Error Importer::importInputs(const onnx::GraphProto &graph, Scope &scope) {
       return userError("graph input '{0}' has {1} dimensions; at most {2} are "
                        "supported",
                        input->name(), type->rank(), maxRank);
+    Expected<ConstantRef> value = sizes.valueOf(input->name(), *type);
+    if (!value)
+      return withPrefix(value.takeError(),
+                        "graph input '" + input->name() + "': ");
+    if (*value) {
+      scope.constants[input->name()] = *value;
+      continue;
+    }
     scope.values[input->name()] =
         func.body.addArgument(std::move(*type), input->name());
     func.inputs.push_back({input->name()});

@@ -24,6 +24,9 @@ struct ImportOptions {
   /// `<input>_<axis>` where it gives none). A range of one value is a constant
   /// from then on.
   llvm::StringMap<ir::DimRange> dims;
+  /// Inputs that become constants: the text of the number that all elements of
+  /// each are.
+  llvm::StringMap<std::string> values;
   /// External data may lie behind any link; see MappedFile::openBeneath.
   bool followLinks = false;
   /// Told what is odd but no error; by default it is printed to standard error.
@@ -32,6 +35,8 @@ struct ImportOptions {
 
 /// Reads `name=N` or `name=LO..HI` (either bound may be left out).
 llvm::Error parseDimOption(llvm::StringRef text, ImportOptions &options);
+/// Reads `input=NUMBER`.
+llvm::Error parseValueOption(llvm::StringRef text, ImportOptions &options);
 
 /// Imports the model at \p path: one function `main`, stage *imported*.
 /// Constants point into the mapped file and keep it open. Errors read

@@ -36,6 +36,14 @@ std::optional<Dim> expression(StringRef text) {
   return dim;
 }
 
+/// What the model calls a size; empty where it says nothing of it. "?" is no
+/// name: some exporters write it for every size that they don't know.
+StringRef nameOf(const onnx::TensorShapeProto::Dimension &dim) {
+  StringRef text = StringRef(dim.dim_param()).trim();
+  return any_of(text, [](char c) { return isAlnum(c) || (c & 0x80); }) ? text
+                                                                       : "";
+}
+
 } // namespace
 
 Expected<std::optional<ElementType>>
@@ -66,9 +74,9 @@ declaredElement(const onnx::ValueInfoProto &value) {
 
 void InputSizes::collect(const onnx::ValueInfoProto &input) {
   for (const auto &dim : input.type().tensor_type().shape().dim()) {
-    if (!dim.has_dim_param())
+    StringRef text = nameOf(dim);
+    if (text.empty())
       continue;
-    StringRef text = StringRef(dim.dim_param()).trim();
     std::optional<Dim> parsed = expression(text);
     if (!parsed || parsed->symbolName())
       plain[parsed ? *parsed->symbolName() : text] = true;
@@ -115,7 +123,7 @@ Expected<TensorType> InputSizes::typeOf(const onnx::ValueInfoProto &input) {
   uint64_t bytes = 16;
   for (const auto &dim : tensor.shape().dim()) {
     unsigned axis = type.rank();
-    StringRef text = StringRef(dim.dim_param()).trim();
+    StringRef text = nameOf(dim);
     std::string unnamed = (input.name() + "_" + Twine(axis)).str();
     // Some exporters write -1 for a size that they don't know.
     if (dim.has_dim_value() && dim.dim_value() < -1)
@@ -138,7 +146,36 @@ Expected<TensorType> InputSizes::typeOf(const onnx::ValueInfoProto &input) {
   return type;
 }
 
+Expected<ConstantRef> InputSizes::valueOf(StringRef input,
+                                          const TensorType &type) {
+  auto option = options.values.find(input);
+  if (option == options.values.end())
+    return nullptr;
+  fixed[input] = true;
+  std::optional<SmallVector<int64_t>> shape = constantShape(type.shape);
+  if (!shape)
+    return userError(
+        "it is {0}; to be a constant its sizes must be known (give "
+        "them with --dim)",
+        type);
+  StringRef text = option->second;
+  double number = text == "true";
+  int64_t integer;
+  bool fits = isFloat(type.element) ? !text.getAsDouble(number)
+              : type.element == ElementType::Bool
+                  ? text == "true" || text == "false"
+                  : !text.getAsInteger(10, integer);
+  if (!fits)
+    return userError("'{0}' is no value of {1}", text, mnemonic(type.element));
+  if (isFloat(type.element) || type.element == ElementType::Bool)
+    return Constant::splat(type.element, *shape, number);
+  return Constant::splat(type.element, *shape, double(integer));
+}
+
 Error InputSizes::checkOptions() const {
+  for (const auto &option : options.values)
+    if (!fixed.contains(option.first()))
+      return userError("--set: the model has no input '{0}'", option.first());
   for (const auto &option : options.dims) {
     if (symbols.contains(option.first()))
       continue;
@@ -168,6 +205,15 @@ Error parseDimOption(StringRef text, ImportOptions &options) {
                      text);
   if (!options.dims.insert({name, range}).second)
     return userError("dimension '{0}' is given twice", name);
+  return Error::success();
+}
+
+Error parseValueOption(StringRef text, ImportOptions &options) {
+  auto [name, value] = text.rsplit('=');
+  if (name.trim().empty() || value.trim().empty())
+    return userError("'{0}' is no value; expected INPUT=NUMBER", text);
+  if (!options.values.insert({name.trim(), value.trim().str()}).second)
+    return userError("input '{0}' is given twice", name.trim());
   return Error::success();
 }
 

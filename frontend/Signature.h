@@ -32,7 +32,10 @@ public:
   /// symbols stand alone somewhere, since they are read off the inputs' shapes.
   void collect(const onnx::ValueInfoProto &input);
   llvm::Expected<ir::TensorType> typeOf(const onnx::ValueInfoProto &input);
-  /// Complains about options that name no size.
+  /// The constant that ImportOptions makes of an input, null where it is one.
+  llvm::Expected<ir::ConstantRef> valueOf(llvm::StringRef input,
+                                          const ir::TensorType &type);
+  /// Complains about options that name no size and no input.
   llvm::Error checkOptions() const;
 
 private:
@@ -45,6 +48,8 @@ private:
   /// What symbols became, and their names in order of appearance.
   llvm::StringMap<ir::Dim> symbols;
   std::vector<std::string> names;
+  /// Inputs that became constants.
+  llvm::StringMap<bool> fixed;
 };
 
 } // namespace tenon::frontend

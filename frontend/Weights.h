@@ -31,8 +31,8 @@ class Weights {
 public:
   explicit Weights(const ModelFile &model) : model(model) {}
 
-  /// Checks \p tensor, which must outlive this object, from end to end and gives
-  /// its contents. Errors do not name the tensor; callers prefix them.
+  /// Checks \p tensor, which must outlive this object, from end to end and
+  /// gives its contents. Errors do not name the tensor; callers prefix them.
   llvm::Expected<ir::ConstantRef> load(const onnx::TensorProto &tensor);
 
 private:

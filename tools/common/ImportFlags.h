@@ -12,7 +12,8 @@
 
 namespace tenon::tools {
 
-/// --dim and --follow-links, the same in every command that reads a model.
+/// --dim, --set and --follow-links, the same in every command that reads a
+/// model.
 class ImportFlags {
 public:
   explicit ImportFlags(llvm::cl::SubCommand &sub);
@@ -20,7 +21,7 @@ public:
   /// What was given; an error when a value is malformed.
   llvm::Expected<frontend::ImportOptions> options() const;
 
-  llvm::cl::list<std::string> dims;
+  llvm::cl::list<std::string> dims, values;
 
 private:
   llvm::cl::opt<bool> followLinks;

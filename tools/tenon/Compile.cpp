@@ -346,10 +346,8 @@ Error CompileCommand::fillManifest(json::Object &manifest) {
   if (!flags)
     return flags.takeError();
   manifest["precision"] = passes::precisionName(flags->precision);
-  json::Array given;
-  for (const std::string &dim : importFlags.dims)
-    given.push_back(dim);
-  manifest["dims"] = std::move(given);
+  manifest["dims"] = json::Array(importFlags.dims);
+  manifest["set"] = json::Array(importFlags.values);
   return Error::success();
 }
 

@@ -48,6 +48,44 @@ TEST(InputSizes, OptionsFixAndBound) {
         << bad;
 }
 
+/// "?" says nothing of a size, twice as little as once.
+TEST(InputSizes, TakesNoQuestionMarkForAName) {
+  TestModel m;
+  m.input("x", Float, {"?", "?", "n"});
+  m.node("Neg", {"x"}, {"y"});
+  m.output("y");
+  expectParts(m.text(), {"f32[x_0, x_1, n]"});
+}
+
+TEST(InputSizes, MakeInputsConstants) {
+  auto text = [](std::vector<const char *> values) {
+    TestModel m;
+    m.input("x", Float, {"n"});
+    m.input("rate", Int64, {});
+    m.input("gain", Float, {"1", "n"});
+    m.node("Cast", {"rate"}, {"r"}).add_attribute()->set_name("to");
+    auto &to = *m.graph().mutable_node(0)->mutable_attribute(0);
+    to.set_type(onnx::AttributeProto::INT);
+    to.set_i(Float);
+    m.node("Mul", {"x", "r"}, {"z"});
+    m.node("Mul", {"z", "gain"}, {"y"});
+    m.output("y");
+    for (const char *value : values)
+      if (llvm::Error error =
+              tenon::frontend::parseValueOption(value, m.options))
+        return llvm::toString(std::move(error));
+    return m.text();
+  };
+  expectParts(text({"rate=16000"}),
+              {"@main(%x: f32[n], %gain: f32[1, n])", "16000"});
+  expectParts(text({"gain=0.5"}), {"graph input 'gain'", "--dim"});
+  expectParts(text({"rate=fast"}), {"graph input 'rate'", "'fast'", "i64"});
+  expectParts(text({"rate=0.5"}), {"graph input 'rate'", "'0.5'", "i64"});
+  expectParts(text({"late=3"}), {"--set: the model has no input 'late'"});
+  expectParts(text({"rate=3", "rate=4"}), {"input 'rate' is given twice"});
+  expectParts(text({"rate="}), {"'rate=' is no value; expected INPUT=NUMBER"});
+}
+
 TEST(InputSizes, RefusesWhatIsNoTensor) {
   TestModel sequence;
   auto *input = sequence.graph().add_input();
