@@ -408,8 +408,17 @@ SmallVector<Dim, 4> flatten(DimFunc f, Dim a, Dim b) {
   return operands;
 }
 
-/// f(f(x, y), z) ... over sorted operands.
+/// f(f(x, y), z) ... over sorted operands; of many, groups of such, for depth
+/// is limited.
 Dim nest(DimFunc f, ArrayRef<Dim> operands) {
+  constexpr size_t group = 8;
+  SmallVector<Dim, 4> groups;
+  for (; operands.size() > group; operands = groups) {
+    SmallVector<Dim, 4> next;
+    for (size_t i = 0; i < operands.size(); i += group)
+      next.push_back(nest(f, operands.slice(i).take_front(group)));
+    groups = std::move(next);
+  }
   Dim result = operands.front();
   for (Dim operand : operands.drop_front())
     result = makeAtom(f, result, operand);

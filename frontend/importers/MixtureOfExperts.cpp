@@ -129,7 +129,11 @@ public:
     ShapeRef s = weights->shape();
     weights =
         emit.reshape(emit.transpose(weights, {1, 0}), {s[1], s[0], Dim(1)});
-    Value *sum = emit.reduce(OpKind::ReduceSum, emit.mul(y, weights), {0},
+    // Of an expert that is not chosen infinities do not count either.
+    Value *zero = emit.scalar(weights->element(), 0);
+    Value *shares = emit.where(emit.op(OpKind::Equal, {weights, zero}), zero,
+                               emit.mul(y, weights));
+    Value *sum = emit.reduce(OpKind::ReduceSum, shares, {0},
                              /*keepdims=*/false);
     return emit.reshape(sum, x->shape());
   }
@@ -171,7 +175,8 @@ private:
     return third.weights ? emit.mul(y, apply(emit, rows, third)) : y;
   }
 
-  /// What each expert's result is multiplied by: [T, E].
+  /// What each expert's result is multiplied by: [T, E], 0 where it is not
+  /// chosen.
   Value *mix(Value *router, Value *mixing) {
     if (emit.failed())
       return nullptr;
@@ -201,17 +206,18 @@ private:
     hot.axis = 2;
     hot.depth = *experts;
     Value *offOn =
-        emit.concat({emit.reshape(emit.scalar(p->element(), 0), {Dim(1)}),
-                     emit.reshape(emit.scalar(p->element(), 1), {Dim(1)})},
+        emit.concat({emit.reshape(emit.scalar(ElementType::Bool, 0), {Dim(1)}),
+                     emit.reshape(emit.scalar(ElementType::Bool, 1), {Dim(1)})},
                     0);
-    Value *places = emit.op(OpKind::OneHot, {which, offOn}, hot);
+    Value *places = emit.op(OpKind::OneHot, {which, offOn}, hot); // [T, k, E]
     if (emit.failed())
       return nullptr;
     ShapeRef s = values->shape();
-    return emit.reduce(
-        OpKind::ReduceSum,
-        emit.mul(places, emit.reshape(values, {s[0], s[1], Dim(1)})), {1},
-        /*keepdims=*/false);
+    return emit.reduce(OpKind::ReduceSum,
+                       emit.where(places,
+                                  emit.reshape(values, {s[0], s[1], Dim(1)}),
+                                  emit.scalar(p->element(), 0)),
+                       {1}, /*keepdims=*/false);
   }
 };
 

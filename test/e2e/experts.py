@@ -21,6 +21,8 @@ CASES = {
     "gelu": dict(attrs=dict(k=2, activation_type="gelu"), bias=True),
     "silu": dict(attrs=dict(k=2, activation_type="silu", normalize_routing_weights=1), bias=True),
     "identity": dict(attrs=dict(k=3, activation_type="identity")),
+    # The last expert is never chosen, and its results are infinite.
+    "infinite": dict(attrs=dict(k=2, activation_type="silu", normalize_routing_weights=1), infinite=True),
     "rank3": dict(attrs=dict(k=2), rank=3),
     "swiglu": dict(attrs=dict(k=2, activation_type="swiglu", swiglu_fusion=1, activation_alpha=1.702, activation_beta=1.0,
                               swiglu_limit=0.5, normalize_routing_weights=1), bias=True, fused=True),
@@ -64,6 +66,8 @@ def make(c, rng):
     shape = (2, 3) if c.get("rank") == 3 else (5,)
     x = rng.normal(size=(*shape, H)).astype(np.float32)
     router = rng.normal(size=(math.prod(shape), E)).astype(np.float32)
+    if c.get("infinite"):
+        router[:, -1] = -20
     sizes = [(fused * I, H), (H, I), (I, H) if c.get("third") else None]
     layers, inputs, zeros = [], [x, router], []
     for size in sizes:
@@ -79,6 +83,8 @@ def make(c, rng):
             zeros.append(zero)
         else:
             weights = (rng.normal(size=(E, *size)) * 0.3).astype(np.float32)
+            if c.get("infinite"):
+                weights[-1] *= 1e38
             inputs += [weights, bias]
         layers.append((weights, bias))
     mixing = None

@@ -316,4 +316,22 @@ TEST_P(RandomDims, AgreeWithIntegers) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomDims, testing::Range(0u, 25u));
 
+/// Depth is limited, not how many sizes a maximum is of.
+TEST(Dim, MaximaOfManySizes) {
+  Dim most, other;
+  int64_t expected = 0;
+  for (int i = 0; i < 60; ++i) {
+    Dim size = Dim::symbol("n" + std::to_string(i * 7 % 60)) * Dim(4);
+    most = Dim::max(most, size);
+    other = Dim::max(Dim::symbol("n" + std::to_string(i)) * Dim(4), other);
+    expected = std::max<int64_t>(expected, 4 * (i % 47));
+  }
+  ASSERT_FALSE(most.isOverflow());
+  EXPECT_EQ(most, other);
+  EXPECT_EQ(most.evaluate([](llvm::StringRef name) -> std::optional<int64_t> {
+    return std::stoi(name.drop_front().str()) % 47;
+  }),
+            expected);
+}
+
 } // namespace
