@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Inputs and outputs of elements below a byte: packed_types.py TENON
 
-In files they are bytes, each a number or the code of a float; the artifact packs them. Compared with NumPy's own packed
-types, for the compiled model and for `tenon run`'s reference alike.
+In files they are bytes, each a number or the code of a float; the artifact packs them. Compared with the types of
+ml_dtypes.
 """
 import subprocess
 import sys

@@ -22,24 +22,24 @@ def package(name):
 
 
 def cases(rng):
-    """(model, flags, [inputs])"""
+    """(model, flags, inputs that are constants, [other inputs])"""
     def normal(*shape):
         return rng.standard_normal(shape).astype(np.float32)
 
     rate = np.array(16000)
-    yield (package("magika") / "models" / "standard_v3_3" / "model.onnx", [],
+    yield (package("magika") / "models" / "standard_v3_3" / "model.onnx", [], {},
            [{"bytes": rng.integers(0, 257, (batch, 2048)).astype(np.int32)} for batch in (1, 5)])
     speech = package("silero_vad") / "data"
     chunks = [{"input": normal(batch, 576) / 10, "state": normal(2, batch, 128)} for batch in (1, 3)]
-    yield speech / "silero_vad_op18_ifless.onnx", [], [chunk | {"sr": rate} for chunk in chunks]
+    yield speech / "silero_vad_op18_ifless.onnx", [], {}, [chunk | {"sr": rate} for chunk in chunks]
     # Its two branches, one for each rate, take inputs of different lengths.
-    yield speech / "silero_vad.onnx", ["--dim=input_0=1", "--dim=input_1=576", "--set=sr=16000"], chunks[:1]
-    yield speech / "silero_vad_half.onnx", ["--dim=sequence=576"], chunks
+    yield speech / "silero_vad.onnx", ["--dim=input_0=1", "--dim=input_1=576"], {"sr": rate}, chunks[:1]
+    yield speech / "silero_vad_half.onnx", ["--dim=sequence=576"], {}, chunks
     text = package("rapidocr_onnxruntime") / "models"
-    yield (text / "ch_PP-OCRv4_det_infer.onnx", [],
+    yield (text / "ch_PP-OCRv4_det_infer.onnx", [], {},
            [{"x": normal(1, 3, height, width)} for height, width in ((64, 96), (160, 320))])
-    yield (text / "ch_ppocr_mobile_v2.0_cls_infer.onnx", [], [{"x": normal(batch, 3, 48, 192)} for batch in (1, 2)])
-    yield (text / "ch_PP-OCRv4_rec_infer.onnx", [],
+    yield (text / "ch_ppocr_mobile_v2.0_cls_infer.onnx", [], {}, [{"x": normal(batch, 3, 48, 192)} for batch in (1, 2)])
+    yield (text / "ch_PP-OCRv4_rec_infer.onnx", [], {},
            [{"x": normal(batch, 3, 48, width)} for batch, width in ((1, 320), (2, 100))])
 
 
@@ -47,10 +47,9 @@ def main():
     report = Report()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for model, flags, feeds in cases(np.random.default_rng(3)):
-            compile_model(sys.argv[1], model, folder / "artifact", *flags)
+        for model, flags, fixed, feeds in cases(np.random.default_rng(3)):
+            compile_model(sys.argv[1], model, folder / "artifact", *flags, *(f"--set={k}={v}" for k, v in fixed.items()))
             session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
-            fixed = {"sr": np.array(16000)} if any("--set" in flag for flag in flags) else {}
             for inputs in feeds:
                 np.savez(folder / "in.npz", **inputs)
                 got = run_artifact(folder / "artifact", folder / "in.npz", folder / "out.npz")
