@@ -412,12 +412,11 @@ SmallVector<Dim, 4> flatten(DimFunc f, Dim a, Dim b) {
 /// is limited.
 Dim nest(DimFunc f, ArrayRef<Dim> operands) {
   constexpr size_t group = 8;
-  SmallVector<Dim, 4> groups;
-  for (; operands.size() > group; operands = groups) {
-    SmallVector<Dim, 4> next;
+  if (operands.size() > group) {
+    SmallVector<Dim, 4> groups;
     for (size_t i = 0; i < operands.size(); i += group)
-      next.push_back(nest(f, operands.slice(i).take_front(group)));
-    groups = std::move(next);
+      groups.push_back(nest(f, operands.slice(i).take_front(group)));
+    return nest(f, groups);
   }
   Dim result = operands.front();
   for (Dim operand : operands.drop_front())

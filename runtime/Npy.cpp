@@ -157,6 +157,9 @@ void reorder(const NpyHeader &header, const uint8_t *from, uint8_t *to,
   }
 }
 
+/// Whether a type below a byte is of signed integers.
+bool hasSign(DType type) { return type == DType::I4 || type == DType::I2; }
+
 /// The number of a signed code below a byte.
 int8_t extend(uint8_t code, unsigned bits) {
   return int8_t(int8_t(code << (8 - bits)) >> (8 - bits));
@@ -244,7 +247,7 @@ Status NpyArray::convert(DType type) {
   const DTypeInfo &info = dtypeInfo(type);
   if (type != dtype && info.bits < 8) {
     unsigned perByte = 8u / info.bits;
-    bool isSigned = type == DType::I4 || type == DType::I2;
+    bool isSigned = hasSign(type);
     uint8_t *to = data.get();
     for (uint64_t i = 0; i < bytes; ++i) {
       // In place: a packed byte is written after what it is made of was read.
@@ -270,7 +273,7 @@ Status NpyArray::convert(DType type) {
 
 std::vector<uint8_t> unpack(DType dtype, uint64_t count, const void *data) {
   unsigned bits = dtypeInfo(dtype).bits, perByte = 8 / bits;
-  bool isSigned = dtype == DType::I4 || dtype == DType::I2;
+  bool isSigned = hasSign(dtype);
   const uint8_t *from = static_cast<const uint8_t *>(data);
   std::vector<uint8_t> out(count);
   for (uint64_t i = 0; i < count; ++i) {
